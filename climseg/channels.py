@@ -1,0 +1,67 @@
+"""The vocabulary: the 16 CAM5 channels in their order, with CF standard names and units, and the three classes.
+
+A new channel is one row here and one row in each source's table.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One physical field on one level.
+
+    Attributes:
+        name: The CAM5 variable name, also the name in canonical Datasets, stores and checkpoints.
+        long_name: What a plot says.
+        standard_name: From the CF standard name table.
+        units: Canonical units (UDUNITS spelling); sources convert to them.
+        level_hpa: Pressure level in hPa, or None for surface, near-surface and column fields.
+    """
+
+    name: str
+    long_name: str
+    standard_name: str
+    units: str
+    level_hpa: int | None = None
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """CF attributes of a canonical variable."""
+        return {"long_name": self.long_name, "standard_name": self.standard_name, "units": self.units}
+
+
+# The order of Kurth et al. 2018 and of the DeepCAM data set: models count on it.
+CHANNELS: Final[dict[str, Channel]] = {
+    c.name: c
+    for c in (
+        Channel("TMQ", "vertically integrated water vapour", "atmosphere_mass_content_of_water_vapor", "kg m-2"),
+        Channel("U850", "eastward wind at 850 hPa", "eastward_wind", "m s-1", 850),
+        Channel("V850", "northward wind at 850 hPa", "northward_wind", "m s-1", 850),
+        Channel("UBOT", "eastward wind at the lowest model level", "eastward_wind", "m s-1"),
+        Channel("VBOT", "northward wind at the lowest model level", "northward_wind", "m s-1"),
+        Channel("QREFHT", "specific humidity at 2 m", "specific_humidity", "kg kg-1"),
+        Channel("PS", "surface pressure", "surface_air_pressure", "Pa"),
+        Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa"),
+        Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", 200),
+        Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", 500),
+        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1"),
+        Channel("TS", "surface (skin) temperature", "surface_temperature", "K"),
+        Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K"),
+        Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", 1000),
+        Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", 200),
+        Channel("ZBOT", "height of the lowest model level", "height", "m"),
+    )
+}
+
+# The name of the mask that a file may bring along (ClimateNet) and that the store keeps.
+LABELS: Final = "LABELS"
+
+# Class numbers are positions: 0 background, 1 tropical cyclone, 2 atmospheric river (as Kurth, ClimateNet and DeepCAM).
+BACKGROUND: Final = 0
+TROPICAL_CYCLONE: Final = 1
+ATMOSPHERIC_RIVER: Final = 2
+# In a mask: no class could be told here (a missing value in the fields). Loss and scores leave such pixels out.
+MISSING_LABEL: Final = -1
+CLASSES: Final = ("background", "tropical_cyclone", "atmospheric_river")
+CLASS_ABBREVIATIONS: Final = ("BG", "TC", "AR")

@@ -1,0 +1,64 @@
+"""``climseg evaluate``: a network against the labels of a store."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.table import Table
+
+from climseg.atomic import atomic_file, check_writable
+from climseg.cli.device import choose_device
+from climseg.cli.progress import progress_bar
+from climseg.evaluation.evaluate import confusion_on_store
+from climseg.evaluation.scores import score_table
+from climseg.training.contract import load_checkpoint
+
+log = logging.getLogger(__name__)
+
+
+def run(configuration: DictConfig) -> None:
+    """Count, score, show, write."""
+    checkpoint = load_checkpoint(str(configuration.checkpoint))
+    output = Path(str(configuration.output or checkpoint.path.with_name(f"scores_{configuration.split}.json")))
+    check_writable(output)
+    with progress_bar("time steps") as progress:
+        matrix = confusion_on_store(
+            checkpoint,
+            str(configuration.data.store),
+            configuration.split,
+            batch_size=configuration.data.batch_size,
+            device=choose_device(configuration.device),
+            progress=progress,
+        )
+    scores = {
+        "checkpoint": str(checkpoint.path),
+        "checkpoint_sha256": checkpoint.sha256,
+        "store": str(configuration.data.store),
+        "split": configuration.split,
+    } | score_table(matrix)
+    with atomic_file(output) as partial:
+        partial.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    Console().print(_table(scores))
+    log.info("scores: %s", output)
+
+
+def _table(scores: dict[str, Any]) -> Table:
+    table = Table(title=f"split {scores['split']}: {scores['iou_mode']}")
+    table.add_column("class")
+    columns = ("iou", "precision", "recall", "f1", "labelled_cells", "predicted_cells")
+    for name in columns:
+        table.add_column(name.replace("_", " ").replace("iou", "IoU").replace("f1", "F1"), justify="right")
+    for name, row in scores["classes"].items():
+        table.add_row(name.replace("_", " "), *(_cell(row[c]) for c in columns))
+    table.add_section()
+    table.add_row("mean", _cell(scores["mean_iou"]), *[""] * (len(columns) - 1))
+    return table
+
+
+def _cell(value: float | int | None) -> str:
+    if value is None:
+        return "absent"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"

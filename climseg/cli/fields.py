@@ -1,0 +1,27 @@
+"""Opening a command's input with the chosen source."""
+
+from pathlib import Path
+
+import hydra
+import xarray as xr
+from omegaconf import DictConfig, ListConfig
+
+from climseg.sources.files import expand_paths
+
+
+def input_paths(value: object) -> list[Path]:
+    """The files behind a command's ``input=`` (a glob or a list), in the order of their names."""
+    return expand_paths([str(v) for v in value] if isinstance(value, ListConfig) else str(value))
+
+
+def open_input(configuration: DictConfig, paths: list[Path], channels: list[str] | None = None) -> xr.Dataset:
+    """The canonical Dataset of input files, through ``source=``."""
+    source = hydra.utils.instantiate(configuration.source)
+    fields: xr.Dataset = source([str(p) for p in paths], channels=channels)
+    return fields
+
+
+def command_line(command: str, configuration: DictConfig) -> str:
+    """What stands in a file's history: the command and its own keys."""
+    words = [f"{key}={value}" for key, value in configuration.items() if not isinstance(value, DictConfig)]
+    return f"climseg {command} {' '.join(words)}"

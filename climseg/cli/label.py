@@ -1,0 +1,35 @@
+"""``climseg label``: files to masks by a published heuristic."""
+
+import logging
+from pathlib import Path
+
+import hydra
+from omegaconf import DictConfig
+
+from climseg.atomic import check_writable
+from climseg.cli.fields import command_line, input_paths, open_input
+from climseg.cli.progress import progress_bar
+from climseg.masks import MaskWriter
+
+log = logging.getLogger(__name__)
+
+
+def run(configuration: DictConfig) -> None:
+    """Open, label, write."""
+    output = Path(str(configuration.output))
+    check_writable(output)
+    paths = input_paths(configuration.input)
+    fields = open_input(configuration, paths)
+    masks = hydra.utils.instantiate(configuration.labels)(fields)
+    attributes = {"title": "Extreme weather masks by climseg", "source": "heuristic labels, no network"}
+    definition = str(masks.attrs.get("definition", ""))
+    total = masks.sizes["time"]
+    with (
+        progress_bar("time steps") as progress,
+        MaskWriter(output, fields, attributes, definition, command_line("label", configuration)) as writer,
+    ):
+        progress(0, total)
+        for index in range(total):
+            writer.write(index, masks.isel(time=index).values)
+            progress(index + 1, total)
+    log.info("masks: %s", output)

@@ -1,0 +1,87 @@
+"""``climseg COMMAND [key=value ...]``: finds the command, composes its configuration, turns mistakes into sentences."""
+
+import errno
+import importlib
+import logging
+import os
+import sys
+import traceback
+import warnings
+from typing import Final
+
+from hydra.errors import InstantiationException
+
+from climseg.cli.configuration import compose
+from climseg.cli.help import command_help, general_help
+from climseg.errors import InputError, near_matches
+
+# In the order of the work; each is a module climseg.cli.NAME with run(configuration), and a file conf/NAME.yaml.
+COMMANDS: Final = ("synthesize", "label", "prepare", "train", "evaluate", "predict", "plot")
+
+_USER_ERRNOS: Final = (errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT, errno.ENOENT, errno.ENOTDIR)
+
+
+def main() -> None:
+    """Run one command; the exit code is 0 for success, 2 for a mistake that the user can mend, 1 for a bug."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    _quiet_libraries()
+    try:
+        _dispatch(arguments)
+    except KeyboardInterrupt:
+        print("climseg: interrupted", file=sys.stderr)  # noqa: T201
+        return 130
+    except BaseException as error:
+        message = _mistake(error)
+        if message is None:
+            raise
+        if os.environ.get("CLIMSEG_TRACEBACK"):
+            traceback.print_exc()
+        print(f"climseg: {message}", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+def _dispatch(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("--help", "-h", "help"):
+        print(general_help(COMMANDS))  # noqa: T201
+        return
+    command, *rest = arguments
+    if command == "--version":
+        print(f"climseg {importlib.import_module('climseg').__version__}")  # noqa: T201
+        return
+    if command not in COMMANDS:
+        raise InputError(
+            f"there is no command {command!r}{near_matches(command, COMMANDS)}. Commands: {', '.join(COMMANDS)}. "
+            "See climseg --help."
+        )
+    if any(a in ("--help", "-h") for a in rest):
+        print(command_help(command))  # noqa: T201
+        return
+    configuration = compose(command, rest)
+    importlib.import_module(f"climseg.cli.{command}").run(configuration)
+
+
+def _mistake(error: BaseException) -> str | None:
+    """The sentence for a user's mistake, or None for a bug."""
+    if isinstance(error, InstantiationException) and error.__cause__ is not None:
+        return _mistake(error.__cause__)
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _USER_ERRNOS:
+        return f"{error.filename or 'a file'}: {error.strerror}."
+    return None
+
+
+def _quiet_libraries() -> None:
+    """Show climseg's own messages and leave out hints of libraries that a user of this program cannot follow."""
+    first = os.environ.get("LOCAL_RANK", "0") == "0"  # the other processes of a DDP run stay silent
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
+    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr"):
+        warnings.filterwarnings("ignore", module=module)

@@ -1,0 +1,1 @@
+"""Heuristic masks of tropical cyclones and atmospheric rivers, and masks that came with a file."""

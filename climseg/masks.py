@@ -1,0 +1,184 @@
+"""Mask files: CF netCDF with the class number of every cell, written time step by time step, and read again.
+
+The variable is LABELS (time, lat, lon) int8, as in ClimateNet's files, so that a mask file can also serve as labels.
+Rows, columns and times are those of the input files.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import cftime
+import netCDF4
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+import climseg
+from climseg.atomic import check_writable, partial_path
+from climseg.canonical import LABEL_ATTRIBUTES, restore_orientation
+from climseg.channels import CLASSES, LABELS, MISSING_LABEL
+from climseg.errors import InputError
+from climseg.grid import cell_area
+
+PROBABILITY_PREFIX: Final = "probability_"
+
+
+class MaskWriter:
+    """Writes a mask file one time step after the other; it gets its final name when the block ends well.
+
+    Args:
+        output: The file to write; an older one is replaced at the end.
+        like: The canonical Dataset that the masks belong to: its axes, and its source's orientation and calendar.
+        attributes: Global attributes, beside Conventions and history.
+        definition: What the classes mean, in words.
+        command: For the history.
+        probabilities: Also write the probability of every class but the background.
+
+    Example:
+        >>> with MaskWriter(Path("masks.nc"), ds, {"title": "..."}, "expert labels", "climseg ...") as writer:
+        ...     writer.write(0, mask)
+    """
+
+    def __init__(
+        self,
+        output: Path,
+        like: xr.Dataset,
+        attributes: Mapping[str, str],
+        definition: str,
+        command: str,
+        probabilities: bool = False,
+    ) -> None:
+        check_writable(output)
+        self._output = output
+        self._axes = like[["time", "lat", "lon"]]
+        self._partial = partial_path(output)
+        self._file = netCDF4.Dataset(self._partial, "w", format="NETCDF4")
+        self._written = 0
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._file.setncatts(
+            {"Conventions": "CF-1.11"}
+            | dict(attributes)
+            | {"history": f"{now} climseg {climseg.__version__}: {command}"}
+        )
+        self._create_axes(restore_orientation(self._axes))
+        self._create(LABELS, "i1", MISSING_LABEL, LABEL_ATTRIBUTES | {"definition": definition})
+        self._probabilities = CLASSES[1:] if probabilities else ()
+        for name in self._probabilities:
+            self._create(
+                PROBABILITY_PREFIX + name,
+                "f4",
+                np.float32(np.nan),
+                {"long_name": f"probability of {name.replace('_', ' ')}", "units": "1"},
+            )
+
+    def write(self, index: int, mask: NDArray[np.int8], probabilities: NDArray[np.float32] | None = None) -> None:
+        """Write one time step.
+
+        Args:
+            index: Position on the time axis.
+            mask: (lat, lon) class numbers in canonical orientation.
+            probabilities: (K, lat, lon) in canonical orientation; needed when the file carries them.
+        """
+        self._file[LABELS][index] = self._as_source(mask)
+        for k, name in enumerate(self._probabilities, start=1):
+            assert probabilities is not None, "the writer was made for probabilities"
+            self._file[PROBABILITY_PREFIX + name][index] = self._as_source(probabilities[k])
+        self._written += 1
+
+    def __enter__(self) -> Self:
+        """The writer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; rename when all went well, remove otherwise."""
+        self._file.close()
+        if kind is None:
+            assert self._written == self._axes.sizes["time"], "a time step was not written"
+            self._partial.replace(self._output)
+        else:
+            self._partial.unlink(missing_ok=True)
+
+    def _as_source(self, field: NDArray[Any]) -> NDArray[Any]:
+        """Rows and columns in the order of the source file."""
+        array = xr.DataArray(field, dims=("lat", "lon"), coords=self._axes.drop_vars("time").coords)
+        return np.asarray(restore_orientation(array.to_dataset(name="field"))["field"].values)
+
+    def _create_axes(self, axes: xr.Dataset) -> None:
+        units, calendar, values = encode_times(axes["time"])
+        for name, data in (("time", values), ("lat", axes["lat"].values), ("lon", axes["lon"].values)):
+            self._file.createDimension(name, None if name == "time" else data.size)
+            variable = self._file.createVariable(name, data.dtype, (name,))
+            variable.setncatts(axes[name].attrs)
+            if name == "time":
+                variable.setncatts({"units": units, "calendar": calendar})
+            variable[:] = data
+
+    def _create(self, name: str, dtype: str, fill: Any, attributes: Mapping[str, Any]) -> None:
+        shape = (1, self._axes.sizes["lat"], self._axes.sizes["lon"])
+        variable = self._file.createVariable(
+            name, dtype, ("time", "lat", "lon"), fill_value=fill, compression="zlib", complevel=4, chunksizes=shape
+        )
+        variable.setncatts(attributes)
+
+
+def encode_times(times: xr.DataArray) -> tuple[str, str, NDArray[np.int64]]:
+    """CF units, calendar and whole numbers for a time axis, in the source's own units where those stay whole.
+
+    Args:
+        times: (time,) datetime64 or cftime, with the source's encoding.
+    """
+    calendar = str(times.encoding.get("calendar", times.dt.calendar))
+    dates = [
+        cftime.datetime(t.year, t.month, t.day, t.hour, t.minute, t.second, calendar=calendar) for t in _parts(times)
+    ]
+    for units in (times.encoding.get("units"), "seconds since 1970-01-01"):
+        if units is None:
+            continue
+        numbers = np.asarray(cftime.date2num(dates, units, calendar))
+        if np.issubdtype(numbers.dtype, np.integer):
+            return str(units), calendar, numbers.astype(np.int64)
+    raise InputError(f"the time axis ({times.values[0]} and on) is not in whole seconds.")
+
+
+def _parts(times: xr.DataArray) -> list[Any]:
+    index = times.to_index()
+    return list(index.to_pydatetime() if hasattr(index, "to_pydatetime") else index)
+
+
+def open_masks(path: str | Path) -> xr.Dataset:
+    """Open a mask file lazily: LABELS (time, lat, lon) with class numbers, and probabilities where they were written.
+
+    Raises:
+        InputError: No such file, or no LABELS (time, lat, lon) in it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such mask file; 'climseg predict' and 'climseg label' write them.")
+    try:
+        # The fill value stands for "no class could be told"; decoding it would turn the class numbers into floats.
+        ds = xr.open_dataset(path, engine="netcdf4", mask_and_scale=False)
+    except Exception as error:  # the netCDF library raises many kinds for a broken file
+        raise InputError(f"{path}: not a readable netCDF file ({error}).") from error
+    if LABELS not in ds or set(ds[LABELS].dims) != {"time", "lat", "lon"}:
+        raise InputError(f"{path}: has no variable {LABELS} (time, lat, lon); expected a mask file of climseg.")
+    return ds.transpose("time", "lat", "lon", ...)
+
+
+def class_area(masks: xr.DataArray) -> xr.DataArray:
+    """Area of every class at every time.
+
+    Args:
+        masks: LABELS (time, lat, lon).
+
+    Returns:
+        (time, class) in km2, float64; cells without a class belong to none.
+    """
+    area = xr.DataArray(cell_area(masks["lat"], masks["lon"]) / 1e6, dims=("lat", "lon"))
+    areas = [area.where(masks == k, 0.0).sum(("lat", "lon")) for k in range(len(CLASSES))]
+    out = xr.concat(areas, dim=xr.Variable("class", list(CLASSES))).transpose("time", "class").rename("area")
+    return out.assign_attrs(long_name="area", units="km2")

@@ -1,0 +1,1 @@
+"""Networks: (B, C, H, W) in, logits (B, K, H, W) out."""

@@ -1,0 +1,352 @@
+"""Maps of masks: what was found, on top of the field that it was found in.
+
+Every cell is drawn as the mask has it, with outlines along the cell edges, so that a coarse grid looks coarse. Nothing
+is downloaded: the coastlines are in the package. The figures are not registered with pyplot; they need no closing and
+force no backend.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import cartopy.crs as ccrs
+import cftime
+import numpy as np
+import xarray as xr
+from cartopy.mpl.geoaxes import GeoAxes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from climseg.atomic import atomic_file
+from climseg.canonical import orient
+from climseg.channels import ATMOSPHERIC_RIVER, CLASSES, LABELS, MISSING_LABEL, TROPICAL_CYCLONE
+from climseg.coastlines import coastlines
+from climseg.errors import InputError, near_matches
+from climseg.grid import Floats, cell_edges, is_periodic, longitude_difference, spacing
+from climseg.masks import class_area, encode_times
+
+# Vermilion, blue and yellow of Okabe and Ito (2008), told apart with every kind of colour vision. The cyclones, which
+# are small, come last and so on top.
+CLASS_COLOURS: Final = {ATMOSPHERIC_RIVER: "#0072B2", TROPICAL_CYCLONE: "#D55E00"}
+MISSING_COLOUR: Final = "#F0E442"
+# Grey from white to 35 %: even steps of lightness, no hue to compete with the outlines, light enough for them to show.
+FIELD_COLOURS: Final[Colormap] = LinearSegmentedColormap.from_list("climseg_greys", ["1.0", "0.35"])
+_FILL_ALPHA: Final = 0.35
+_LARGEST_MAP: Final = (10.0, 6.0)  # inches
+_DOTS_PER_INCH: Final = 200
+_COMMON_CALENDARS: Final = ("standard", "gregorian", "proleptic_gregorian")
+_DATE: Final = re.compile(r"(\d{1,4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d))?)?)?Z?")
+
+
+def plot_masks(
+    mask: xr.DataArray, field: xr.DataArray | None = None, *, title: str | None = None, ax: GeoAxes | None = None
+) -> Figure:
+    """Draw the tropical cyclones and atmospheric rivers of one time on a map.
+
+    Args:
+        mask: (lat, lon) class numbers, latitude in either direction, any convention of longitude.
+        field: (lat, lon) background on the same grid; ``long_name`` and ``units`` name its colour bar.
+        title: The date of the mask if None.
+        ax: Cartopy axes to draw on. If None a figure is made: for a global grid with the map centred at 180 degrees,
+            else fitted to the region.
+
+    Returns:
+        The figure of the axes.
+
+    Raises:
+        InputError: The mask or the field is not (lat, lon) on a regular grid, or they are on different grids.
+    """
+    heading = _date(mask) if title is None else title
+    mask = _oriented(mask, "the mask")
+    if field is not None:
+        field = _oriented(field, "the field")
+        _check_same_grid(mask, field)
+    cells = _cells(mask, ax)
+    if ax is None:
+        ax = _new_axes(cells)
+    ax.set_extent((*cells.x[[0, -1]], *cells.y[[0, -1]]), crs=cells.frame)
+
+    if field is not None:
+        _draw_field(ax, cells, field)
+    _draw_coastlines(ax, cells)
+    classes = mask.values[:, cells.columns]
+    for number, colour in CLASS_COLOURS.items():
+        _fill(ax, cells, classes == number, colour)
+        lines = _outline(cells, classes == number)
+        ax.add_collection(
+            LineCollection(lines, colors=colour, linewidths=1.2, capstyle="projecting", transform=cells.frame, zorder=4),
+            autolim=False,
+        )
+    _fill(ax, cells, classes == MISSING_LABEL, MISSING_COLOUR)
+    _draw_graticule(ax)
+    ax.legend(
+        handles=_legend(mask),
+        loc="upper left",
+        bbox_to_anchor=(0.0, -0.06),
+        borderaxespad=0.0,
+        ncols=3,
+        frameon=False,
+    )
+    ax.set_title(heading, loc="left")
+    figure = ax.get_figure()
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def plot_masks_at(
+    masks: xr.Dataset,
+    fields: xr.Dataset | None = None,
+    time: str | None = None,
+    channel: str = "TMQ",
+    *,
+    ax: GeoAxes | None = None,
+) -> Figure:
+    """Draw one time of a mask file on top of one channel of the fields.
+
+    Args:
+        masks: LABELS (time, lat, lon), as :func:`climseg.masks.open_masks` returns it.
+        fields: Canonical Dataset on the same grid, or None for no background. Its orientation may differ.
+        time: A date of the masks' own calendar such as 2011-10-11T00 or 2011-10-11T00:30; the first time if None.
+        channel: The field to draw.
+        ax: As for :func:`plot_masks`.
+
+    Raises:
+        InputError: No such time or channel, or the grids differ.
+    """
+    step, moment = _find_time(masks["time"], time, "the mask file")
+    field = None
+    if fields is not None:
+        if channel not in fields:
+            known = [str(name) for name in fields.data_vars]
+            raise InputError(f"the fields have no channel {channel!r}{near_matches(channel, known)}")
+        field = fields[channel].isel(time=_find_time(fields["time"], moment, "the fields")[0])
+    return plot_masks(masks[LABELS].isel(time=step), field, ax=ax)
+
+
+def save_map(
+    masks: xr.Dataset, fields: xr.Dataset | None, time: str | None, output: Path, channel: str = "TMQ"
+) -> None:
+    """Write the map of :func:`plot_masks_at` as a PNG file.
+
+    Raises:
+        InputError: As there, or ``output`` is not a PNG file or cannot be written.
+    """
+    if output.suffix.lower() != ".png":
+        raise InputError(f"{output}: maps are PNG files; give a name that ends in .png.")
+    figure = plot_masks_at(masks, fields, time, channel)
+    with atomic_file(output) as path:
+        figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, bbox_inches="tight")
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Where the columns and rows of a grid lie on a map.
+
+    Attributes:
+        frame: The plate carree in whose degrees x and y are.
+        columns: (n,) the grid's column for each one drawn; on a closed grid the first and the last one are drawn again
+            beyond each other, so that a cell across the seam of the map shows on both sides.
+        edges: (n + 1,) edges of those columns in degrees east of the map's centre.
+        x: (n + 1,) the same, cut at the seam.
+        y: (lat + 1,) edges of the rows in degrees north.
+        closed: Whether the grid goes round the globe.
+    """
+
+    frame: ccrs.PlateCarree
+    columns: NDArray[np.intp]
+    edges: Floats
+    x: Floats
+    y: Floats
+    closed: bool
+
+
+def _cells(grid: xr.DataArray, ax: GeoAxes | None) -> _Cells:
+    lon = grid["lon"].values
+    closed = is_periodic(lon)
+    columns = np.arange(lon.size)
+    if closed:
+        # The map's seam must be the frame's seam too.
+        centre = 180.0 if ax is None else float(ax.projection.proj4_params.get("lon_0", 0.0))
+        x = longitude_difference(lon, centre)
+        columns = np.argsort(x)
+        columns = np.concatenate([columns[-1:], columns, columns[:1]])
+        x = np.unwrap(x[columns], period=360.0)
+        x -= 360.0 * np.round(x.mean() / 360.0)
+    else:
+        centre = float(lon[0] + lon[-1]) / 2
+        x = lon - centre
+    edges = np.append(x, x[-1] + spacing(lon)) - spacing(lon) / 2
+    return _Cells(
+        ccrs.PlateCarree(central_longitude=centre),
+        columns,
+        edges,
+        np.clip(edges, -180.0, 180.0),
+        cell_edges(grid["lat"].values),
+        closed,
+    )
+
+
+def _new_axes(cells: _Cells) -> GeoAxes:
+    width, height = np.ptp(cells.x), np.ptp(cells.y)
+    inches = min(_LARGEST_MAP[0] / width, _LARGEST_MAP[1] / height)  # per degree
+    figure = Figure(figsize=(inches * width + 2.0, inches * height + 1.4))
+    # Room for the labels, the colour bar and the legend around the map.
+    return figure.add_axes((0.07, 0.15, 0.77, 0.75), projection=cells.frame)
+
+
+def _draw_field(ax: GeoAxes, cells: _Cells, field: xr.DataArray) -> None:
+    mesh = ax.pcolormesh(
+        cells.x,
+        cells.y,
+        field.values[:, cells.columns],
+        cmap=FIELD_COLOURS,
+        transform=cells.frame,
+        rasterized=True,
+        zorder=1,
+    )
+    name = str(field.attrs.get("long_name", field.name or "field"))
+    units = re.sub(r"(?<=[A-Za-z])(-?\d+)", r"$^{\1}$", str(field.attrs.get("units", "")))
+    # An inset of the map is exactly as high as the map.
+    bar = ax.inset_axes((1.02, 0.0, 0.02, 1.0))
+    ax.get_figure().colorbar(mesh, cax=bar, label=f"{name} ({units})" if units else name)
+
+
+def _draw_coastlines(ax: GeoAxes, cells: _Cells) -> None:
+    """The coastlines, repeated a turn further west and east so that the map's seam cuts them and does not lose any."""
+    centre = cells.frame.proj4_params["lon_0"]
+    west, east = cells.x[[0, -1]]
+    turned = [line + (turn * 360.0 - centre, 0.0) for line in coastlines() for turn in (-1, 0, 1, 2)]
+    seen = [line for line in turned if line[:, 0].max() > west and line[:, 0].min() < east]
+    ax.add_collection(LineCollection(seen, colors="0.15", linewidths=0.5, transform=cells.frame, zorder=2), autolim=False)
+
+
+def _fill(ax: GeoAxes, cells: _Cells, inside: NDArray[np.bool_], colour: str) -> None:
+    if inside.any():
+        ax.pcolormesh(
+            cells.x,
+            cells.y,
+            np.ma.masked_array(inside, ~inside),
+            cmap=ListedColormap([colour]),
+            alpha=_FILL_ALPHA,
+            transform=cells.frame,
+            rasterized=True,
+            zorder=3,
+        )
+
+
+def _outline(cells: _Cells, inside: NDArray[np.bool_]) -> Floats:
+    """Segments (n, 2, 2) along the cell edges between inside and outside; where the map or the grid ends there is none.
+
+    Args:
+        cells: The cells.
+        inside: (rows, columns) of the cells.
+    """
+    row, column = np.nonzero(inside[:, 1:] != inside[:, :-1])
+    on_map = np.abs(cells.edges[column + 1]) < 180.0 + 1e-6
+    row, column = row[on_map], column[on_map]
+    x, y = cells.x[column + 1], cells.y[[row, row + 1]]
+    upright = np.stack([np.stack([x, y[0]], axis=-1), np.stack([x, y[1]], axis=-1)], axis=1)
+
+    row, column = np.nonzero(inside[1:] != inside[:-1])
+    x, y = cells.x[[column, column + 1]], cells.y[row + 1]
+    level = np.stack([np.stack([x[0], y], axis=-1), np.stack([x[1], y], axis=-1)], axis=1)
+    return np.concatenate([upright, level[x[0] < x[1]]])  # a column wholly beyond the seam has no width
+
+
+def _draw_graticule(ax: GeoAxes) -> None:
+    ax.gridlines(
+        crs=ccrs.PlateCarree(),
+        draw_labels={"bottom": "x", "left": "y"},
+        color="0.3",
+        linewidth=0.4,
+        linestyle=":",
+        zorder=2.5,
+    )
+
+
+def _legend(mask: xr.DataArray) -> list[Patch]:
+    """What the colours mean, and how large the area is."""
+    area = class_area(mask.expand_dims("time")).isel(time=0)
+    handles = []
+    for number in sorted(CLASS_COLOURS):
+        name = CLASSES[number]
+        covered = float(area.sel({"class": name})) / 1e6
+        label = f"{name.replace('_', ' ')} ({f'{covered:.2g} million km²' if covered else 'none'})"
+        handles.append(_patch(CLASS_COLOURS[number], label, edge=True))
+    if (mask == MISSING_LABEL).any():
+        handles.append(_patch(MISSING_COLOUR, "no class (missing values)", edge=False))
+    return handles
+
+
+def _patch(colour: str, label: str, edge: bool) -> Patch:
+    return Patch(
+        facecolor=(colour, _FILL_ALPHA), edgecolor=colour if edge else "none", linewidth=1.2, label=label
+    )
+
+
+def _date(mask: xr.DataArray) -> str:
+    """Date and hour of a mask, with its calendar where that is not the common one; empty without a time."""
+    if "time" not in mask.coords:
+        return ""
+    time = mask["time"].expand_dims("time") if mask["time"].ndim == 0 else mask["time"]
+    calendar = str(time.dt.calendar)
+    date = str(time.dt.strftime("%Y-%m-%d %H:%M").values[0])
+    return date if calendar in _COMMON_CALENDARS else f"{date} ({calendar} calendar)"
+
+
+def _oriented(array: xr.DataArray, origin: str) -> xr.DataArray:
+    """The array in canonical orientation, without its time."""
+    if set(array.dims) != {"lat", "lon"}:
+        raise InputError(
+            f"{origin} has the dimensions {array.dims}; expected lat and lon. Select one time, as with .isel(time=0)."
+        )
+    one_time = array.drop_vars("time", errors="ignore").transpose("lat", "lon").expand_dims("time")
+    return orient(one_time.to_dataset(name="array"), origin)["array"].isel(time=0).rename(array.name)
+
+
+def _check_same_grid(mask: xr.DataArray, field: xr.DataArray) -> None:
+    for name in ("lat", "lon"):
+        a, b = mask[name].values, field[name].values
+        if a.size != b.size or np.abs(a - b).max() > 0.01 * spacing(a):
+            raise InputError(
+                f"the mask and the field are on different grids: {name} has {a.size} points from {a[0]:g} to {a[-1]:g} "
+                f"in the mask and {b.size} from {b[0]:g} to {b[-1]:g} in the field. Give the fields that the mask was "
+                "made from."
+            )
+
+
+def _find_time(times: xr.DataArray, wanted: str | None, origin: str) -> tuple[int, str]:
+    """Position of a date on a time axis, and the date written out.
+
+    Args:
+        times: (time,) datetime64 or cftime.
+        wanted: A date of its calendar; the first time if None.
+        origin: What to name in an error.
+    """
+    units, calendar, numbers = encode_times(times)
+
+    def written(position: int) -> str:
+        return str(cftime.num2date(numbers[position], units, calendar).isoformat())
+
+    if wanted is None:
+        return 0, written(0)
+    match = _DATE.fullmatch(wanted.strip())
+    try:
+        if match is None:
+            raise ValueError
+        date = cftime.datetime(*(int(part or 0) for part in match.groups()), calendar=calendar)
+    except ValueError:
+        raise InputError(
+            f"time {wanted!r} is not a date of the {calendar} calendar; write it as 2011-10-11T00 or 2011-10-11T00:30. "
+            f"There are times from {written(0)} to {written(-1)}."
+        ) from None
+    distance: NDArray[Any] = np.abs(numbers - cftime.date2num(date, units, calendar))
+    nearest = np.argsort(distance, kind="stable")[:3]
+    if distance[nearest[0]] > 0:
+        near = ", ".join(written(int(position)) for position in sorted(nearest))
+        raise InputError(f"{origin} has no time {wanted}; the nearest are {near}.")
+    return int(nearest[0]), written(int(nearest[0]))

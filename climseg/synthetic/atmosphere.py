@@ -1,0 +1,173 @@
+"""One state of the made atmosphere from its parts: climate, continents, eddies, lows, decoys, rivers, cyclones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from climseg.canonical import DIMS, check_canonical, to_canonical
+from climseg.channels import ATMOSPHERIC_RIVER, CHANNELS, LABELS, TROPICAL_CYCLONE
+from climseg.errors import InputError
+from climseg.grid import GRAVITY
+from climseg.synthetic.canvas import window
+from climseg.synthetic.catalogue import objects_at
+from climseg.synthetic.climate import zonal_mean
+from climseg.synthetic.clock import model_days, season, time_axis
+from climseg.synthetic.eddies import Eddies, eddies
+from climseg.synthetic.rivers import LABEL_EXCESS, LABEL_LATITUDE, paint_blob, paint_filament
+from climseg.synthetic.surface import land_fraction, terrain_height
+from climseg.synthetic.vortices import AIR_DENSITY, paint_cyclone, paint_low
+
+Floats = NDArray[np.float64]
+
+GAS_CONSTANT: Final = 287.05  # of dry air, J/kg/K
+LAPSE_RATE: Final = 0.0065  # K/m
+# Height of the lowest model level over 2 m temperature in CAM5, m/K: 0.2202 +- 0.0006 at the ClimateNet expert points.
+ZBOT_PER_KELVIN: Final = 0.2202
+
+
+@dataclass(frozen=True)
+class _Grid:
+    lat: Floats
+    lon: Floats
+    land: Floats
+    height: Floats
+
+
+def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: int = 0) -> xr.Dataset:
+    """Make a canonical Dataset with all 16 channels and LABELS (time, lat, lon).
+
+    Every value depends on the seed, the time and the place alone, whatever other times and places are asked for.
+    Values are those at the points, not means over cells.
+
+    Args:
+        times: Increasing dates, datetime64, pandas, datetime or cftime. The same date in two calendars counts other days
+            and sees other weather.
+        lat: (lat,) degrees, ascending.
+        lon: (lon,) degrees, ascending from a first value in [0, 360).
+        seed: Names the world, 0 or more.
+
+    Raises:
+        InputError: The axes or the seed are not as said.
+    """
+    if seed < 0:
+        raise InputError(f"seed is {seed}; expected 0 or more.")
+    axis = time_axis(times)
+    rows, columns = (np.asarray(a, dtype=np.float64) for a in (lat, lon))
+    check_canonical(xr.Dataset(coords={"time": axis, "lat": rows, "lon": columns}), origin="the grid asked for")
+    grid = _Grid(
+        rows, columns, land_fraction(rows[:, None], columns[None, :]), terrain_height(rows[:, None], columns[None, :])
+    )
+    days, year_length = model_days(axis)
+    steps = [_step(grid, float(day), year_length, seed) for day in days]
+    data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in (*CHANNELS, LABELS)}
+    raw = xr.Dataset(data, coords={"time": axis, "lat": rows, "lon": columns})
+    return to_canonical(raw, origin="the synthetic atmosphere")
+
+
+def _step(grid: _Grid, day: float, year_length: float, seed: int) -> dict[str, NDArray[Any]]:
+    """All channels and LABELS (lat, lon) at one time."""
+    lat, lon, sun = grid.lat, grid.lon, season(day, year_length)
+    alive = objects_at(seed, day, year_length)
+    weather = eddies(seed, day, sun, lat, lon)
+    rivers = [river.at(day) for _, river in alive.rivers]
+    cyclones = [cyclone.at(day) for _, cyclone in alive.cyclones]
+    fields = {name: np.zeros((lat.size, lon.size)) for name in (*CHANNELS, "DRY", "EXCESS")}
+
+    _add_eddies(fields, weather)
+    for low in [low for _, low in rivers] + [dry.at(day) for dry in alive.dry_lows]:
+        paint_low(low, fields, lat, lon)
+    _turn_near_surface(fields, grid)
+    _add_air_masses(fields, grid, weather, sun)
+    for blob in alive.blobs:
+        paint_blob(blob, day, fields, lat, lon)
+    for filament in [plume.at(day) for plume in alive.plumes] + [river for river, _ in rivers]:
+        paint_filament(filament, fields, lat, lon)
+    fields["TMQ"] += fields["EXCESS"]
+    fields["QREFHT"] *= 1.0 + 0.006 * fields["EXCESS"]
+    for cyclone in cyclones:
+        paint_cyclone(cyclone, fields, lat, lon)
+    _add_climate(fields, grid, sun)
+
+    mask = np.where((fields["EXCESS"] >= LABEL_EXCESS) & (np.abs(lat) >= LABEL_LATITUDE)[:, None], ATMOSPHERIC_RIVER, 0)
+    for cyclone in cyclones:
+        near = window(lat, lon, cyclone.lat, cyclone.lon, cyclone.label_radius)
+        if near is not None and cyclone.label_radius > 0.0:
+            mask[near.index] = np.where(near.distance <= cyclone.label_radius, TROPICAL_CYCLONE, mask[near.index])
+    return {name: fields[name].astype(np.float32) for name in CHANNELS} | {LABELS: mask.astype(np.int8)}
+
+
+def _add_eddies(fields: dict[str, Floats], weather: Eddies) -> None:
+    """The random waves: a low is low at the surface and at 200 hPa, cold below the tropopause and warm above it."""
+    fields["PSL"] += AIR_DENSITY * GRAVITY * weather.height
+    fields["U850"] += weather.u
+    fields["V850"] += weather.v
+    fields["T500"] += 0.04 * weather.thickness
+    fields["T200"] -= 0.022 * weather.thickness
+    fields["Z200"] += weather.height + weather.thickness
+
+
+def _turn_near_surface(fields: dict[str, Floats], grid: _Grid) -> None:
+    """The wind at the lowest level: 850 hPa's, turned by 20 degrees towards low pressure, weaker, most so over land."""
+    ratio = 0.85 - 0.3 * grid.land
+    along, across = 0.94 * ratio, 0.34 * ratio * np.tanh(grid.lat / 10.0)[:, None]
+    fields["UBOT"] += along * fields["U850"] - across * fields["V850"]
+    fields["VBOT"] += along * fields["V850"] + across * fields["U850"]
+
+
+def _add_air_masses(fields: dict[str, Floats], grid: _Grid, weather: Eddies, sun: float) -> None:
+    """Moisture, temperature near the surface and showers: the air is that of the latitude the flow brings it from."""
+    lat = grid.lat[:, None]
+    pushed = np.tanh((fields["V850"] - weather.v) / 14.0)
+    moisture = zonal_mean("TMQ", lat + 0.6 * weather.origin - 9.0 * pushed, sun)
+    moisture *= np.exp(0.2 * weather.humidity) * (1.0 - np.minimum(fields["DRY"], 0.6))
+    # Water vapour has a scale height of about 2.2 km.
+    fields["TMQ"] += moisture * np.exp(-grid.height / 2200.0)
+
+    # Continents are warmer in their summer and colder in their winter, most so in middle latitudes.
+    contrast = 7.0 * np.tanh(lat / 15.0) * np.sin(np.radians(2.0 * lat)) ** 2 * sun
+    sea_level = zonal_mean("TSEA", lat + (0.15 + 0.15 * grid.land) * weather.origin, sun) + grid.land * contrast
+    fields["TREFHT"] += sea_level - LAPSE_RATE * grid.height
+    fields["TS"] += fields["TREFHT"] + 0.4 + grid.land * (0.5 * weather.humidity - 0.3)
+    relative_humidity = (0.80 - 0.15 * grid.land) * np.clip(1.0 + 0.1 * weather.humidity, 0.5, 1.2)
+    fields["QREFHT"] += relative_humidity * saturation_humidity(fields["TREFHT"])
+
+    # Showers where the fine texture is high, more of them in moist air.
+    shower = np.maximum(weather.convection + 0.5 * weather.humidity - 0.9, 0.0)
+    fields["PRECT"] += 1.1e-8 * moisture * shower**3
+
+
+def _add_climate(fields: dict[str, Floats], grid: _Grid, sun: float) -> None:
+    """Zonal means, and what follows hydrostatically from the rest: heights and the pressure at the ground."""
+    for name in ("U850", "UBOT", "VBOT", "T500", "T200"):
+        fields[name] += zonal_mean(name, grid.lat, sun)[:, None]
+    fields["V850"] += 0.3 * zonal_mean("VBOT", grid.lat, sun)[:, None]
+    fields["PSL"] += 100.0 * zonal_mean("PSL", grid.lat, sun)[:, None]
+    at_sea_level = fields["TREFHT"] + LAPSE_RATE * grid.height
+    column = fields["TREFHT"] + 0.5 * LAPSE_RATE * grid.height
+    fields["PS"] = fields["PSL"] * np.exp(-GRAVITY * grid.height / (GAS_CONSTANT * column))
+    fields["ZBOT"] = ZBOT_PER_KELVIN * fields["TREFHT"]
+    # CAM gives no height below its lowest level: there Z1000 is that level's.
+    height = GAS_CONSTANT / GRAVITY * at_sea_level * np.log(fields["PSL"] / 1e5)
+    fields["Z1000"] = np.maximum(height, grid.height + fields["ZBOT"])
+    fields["Z200"] += thickness_height(grid.lat, sun)[:, None]
+    fields["PRECT"] = np.maximum(fields["PRECT"], 0.0)
+
+
+def thickness_height(lat: Floats, sun: float) -> Floats:
+    """Zonal-mean Z200 (lat,) in m: the hypsometric equation from mean sea level pressure to 200 hPa.
+
+    The mean temperature of the layer is a quarter of the sea-level one, half of T500 and a quarter of T200.
+    """
+    mean = 0.25 * zonal_mean("TSEA", lat, sun) + 0.5 * zonal_mean("T500", lat, sun) + 0.25 * zonal_mean("T200", lat, sun)
+    return np.asarray(GAS_CONSTANT / GRAVITY * mean * np.log(zonal_mean("PSL", lat, sun) / 200.0))
+
+
+def saturation_humidity(temperature: Floats) -> Floats:
+    """Saturation specific humidity over water at 1000 hPa in kg/kg for K (Bolton 1980, eq. 10)."""
+    celsius = temperature - 273.15
+    vapour = 6.112 * np.exp(17.67 * celsius / (celsius + 243.5))  # hPa
+    return np.asarray(0.622 * vapour / (1000.0 - 0.378 * vapour))
