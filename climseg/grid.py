@@ -80,34 +80,31 @@ def longitude_difference(lon1: ArrayLike, lon2: ArrayLike) -> Floats:
 
 
 def relative_vorticity(u: ArrayLike, v: ArrayLike, lat: ArrayLike, lon: ArrayLike) -> Floats:
-    """Relative vorticity (lat, lon) in 1/s of a wind on the sphere, by centred differences of second order.
+    """Relative vorticity (lat, lon) in 1/s of a wind on the sphere, by differences of second order.
 
-    ``zeta = 1/(R cos(phi)) dv/dlambda - 1/R d(u cos(phi))/d(sin(phi))``, whose second term holds the metric term. It is
-    exact for solid-body rotation. A row at a pole takes the circulation round the next row over the area it encloses.
+    ``zeta = (dv/dlambda / cos(phi) - du/dphi + u tan(phi)) / R``, whose last term comes from the meridians drawing
+    together. A row at a pole takes the circulation round the next row over the area that row encloses.
 
     Args:
         u: (lat, lon) eastward wind in m/s; missing values (NaN) make their neighbours missing.
         v: (lat, lon) northward wind in m/s.
         lat: (lat,) degrees, monotonic, at least 3.
-        lon: (lon,) degrees, evenly spaced, at least 3. Differences reach over the seam on a closed grid only; the outer
-            columns of an open one take one-sided differences of second order, and a row at a pole stays NaN there.
+        lon: (lon,) degrees, ascending and evenly spaced, at least 3. Differences reach over the seam on a closed grid
+            only; the outer columns of an open one take one-sided differences, and a row at a pole is NaN there.
     """
     phi = np.radians(np.asarray(lat, dtype=np.float64))
-    mu, cosine = np.sin(phi), np.cos(phi)[:, None]
     eastward, northward = np.asarray(u, dtype=np.float64), np.asarray(v, dtype=np.float64)
-    closed = is_periodic(lon)
-    step = np.radians(spacing(lon)) * (1.0 if np.asarray(lon)[-1] > np.asarray(lon)[0] else -1.0)
+    closed, step = is_periodic(lon), np.radians(spacing(lon))
     if closed:
         slope = (np.roll(northward, -1, axis=1) - np.roll(northward, 1, axis=1)) / (2 * step)
     else:
         slope = np.gradient(northward, step, axis=1, edge_order=2)
     pole = np.isclose(np.abs(phi), np.pi / 2, atol=1e-6)
-    cosine[pole] = 0.0
-    zeta = -np.gradient(eastward * cosine, mu, axis=0, edge_order=2)
-    zeta[~pole] += slope[~pole] / cosine[~pole]
-    for row in np.flatnonzero(pole):
+    cosine, sine = np.where(pole, np.nan, np.cos(phi))[:, None], np.sin(phi)[:, None]
+    zeta = (slope + eastward * sine) / cosine - np.gradient(eastward, phi, axis=0, edge_order=2)
+    for row in np.flatnonzero(pole) if closed else ():
         ring = 1 if row == 0 else row - 1
-        zeta[row] = np.sign(phi[row]) * eastward[ring].mean() * cosine[ring] / (1 - abs(mu[ring])) if closed else np.nan
+        zeta[row] = np.sign(phi[row]) * eastward[ring].mean() * cosine[ring] / (1 - abs(sine[ring]))
     return np.asarray(zeta / EARTH_RADIUS)
 
 

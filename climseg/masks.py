@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 import climseg
 from climseg.atomic import check_writable, partial_path
-from climseg.canonical import LABEL_ATTRIBUTES, restore_orientation
+from climseg.canonical import LABEL_ATTRIBUTES, orient, restore_orientation
 from climseg.channels import CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.grid import cell_area
 
 PROBABILITY_PREFIX: Final = "probability_"
+_SECONDS: Final = "seconds since 1970-01-01"
 
 
 class MaskWriter:
@@ -131,18 +132,27 @@ def encode_times(times: xr.DataArray) -> tuple[str, str, NDArray[np.int64]]:
 
     Args:
         times: (time,) datetime64 or cftime, with the source's encoding.
+
+    Raises:
+        InputError: A time is more than a millisecond off a whole second.
     """
     calendar = str(times.encoding.get("calendar", times.dt.calendar))
     dates = [
-        cftime.datetime(t.year, t.month, t.day, t.hour, t.minute, t.second, calendar=calendar) for t in _parts(times)
+        cftime.datetime(t.year, t.month, t.day, t.hour, t.minute, t.second, t.microsecond, calendar=calendar)
+        for t in _parts(times)
     ]
-    for units in (times.encoding.get("units"), "seconds since 1970-01-01"):
-        if units is None:
-            continue
-        numbers = np.asarray(cftime.date2num(dates, units, calendar))
+    microseconds = np.asarray(cftime.date2num(dates, "microseconds since 1970-01-01", calendar), dtype=np.int64)
+    seconds = (microseconds + 500_000) // 1_000_000
+    # Times kept as fractions of a day come back some microseconds off.
+    if np.abs(microseconds - 1_000_000 * seconds).max(initial=0) > 1000:
+        raise InputError(f"the time axis ({times.values[0]} and on) is not in whole seconds.")
+    source_units = times.encoding.get("units")
+    if source_units is not None:
+        whole = cftime.num2date(seconds, _SECONDS, calendar)
+        numbers = np.asarray(cftime.date2num(whole, source_units, calendar))
         if np.issubdtype(numbers.dtype, np.integer):
-            return str(units), calendar, numbers.astype(np.int64)
-    raise InputError(f"the time axis ({times.values[0]} and on) is not in whole seconds.")
+            return str(source_units), calendar, numbers.astype(np.int64)
+    return _SECONDS, calendar, seconds
 
 
 def _parts(times: xr.DataArray) -> list[Any]:
@@ -173,11 +183,13 @@ def class_area(masks: xr.DataArray) -> xr.DataArray:
     """Area of every class at every time.
 
     Args:
-        masks: LABELS (time, lat, lon).
+        masks: LABELS (time, lat, lon), latitude in either direction, any convention of longitude; a column that a file
+            repeats to close the globe counts once.
 
     Returns:
         (time, class) in km2, float64; cells without a class belong to none.
     """
+    masks = orient(masks.to_dataset(name=LABELS), "the masks")[LABELS]
     area = xr.DataArray(cell_area(masks["lat"], masks["lon"]) / 1e6, dims=("lat", "lon"))
     areas = [area.where(masks == k, 0.0).sum(("lat", "lon")) for k in range(len(CLASSES))]
     out = xr.concat(areas, dim=xr.Variable("class", list(CLASSES))).transpose("time", "class").rename("area")

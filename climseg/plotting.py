@@ -15,26 +15,27 @@ import cftime
 import numpy as np
 import xarray as xr
 from cartopy.mpl.geoaxes import GeoAxes
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from climseg.atomic import atomic_file
 from climseg.canonical import orient
-from climseg.channels import ATMOSPHERIC_RIVER, CLASSES, LABELS, MISSING_LABEL, TROPICAL_CYCLONE
+from climseg.channels import ATMOSPHERIC_RIVER, BACKGROUND, CLASSES, LABELS, MISSING_LABEL, TROPICAL_CYCLONE
 from climseg.coastlines import coastlines
 from climseg.errors import InputError, near_matches
 from climseg.grid import Floats, cell_edges, is_periodic, longitude_difference, spacing
 from climseg.masks import class_area, encode_times
 
-# Vermilion, blue and yellow of Okabe and Ito (2008), told apart with every kind of colour vision. The cyclones, which
-# are small, come last and so on top.
-CLASS_COLOURS: Final = {ATMOSPHERIC_RIVER: "#0072B2", TROPICAL_CYCLONE: "#D55E00"}
+# Vermilion, blue and yellow of Okabe and Ito (2008), told apart with every kind of colour vision.
+CLASS_COLOURS: Final = {TROPICAL_CYCLONE: "#D55E00", ATMOSPHERIC_RIVER: "#0072B2"}
 MISSING_COLOUR: Final = "#F0E442"
-# Grey from white to 35 %: even steps of lightness, no hue to compete with the outlines, light enough for them to show.
-FIELD_COLOURS: Final[Colormap] = LinearSegmentedColormap.from_list("climseg_greys", ["1.0", "0.35"])
+# Grey from white to 45 %: even steps of lightness, no hue to compete with the outlines, light enough for them to show.
+FIELD_COLOURS: Final[Colormap] = LinearSegmentedColormap.from_list("climseg_greys", ["1.0", "0.45"])
 _FILL_ALPHA: Final = 0.35
 _LARGEST_MAP: Final = (10.0, 6.0)  # inches
 _DOTS_PER_INCH: Final = 200
@@ -68,32 +69,19 @@ def plot_masks(
     cells = _cells(mask, ax)
     if ax is None:
         ax = _new_axes(cells)
-    ax.set_extent((*cells.x[[0, -1]], *cells.y[[0, -1]]), crs=cells.frame)
+    if np.ptp(cells.x) > 359.0 and np.ptp(cells.y) > 170.0:
+        ax.set_global()  # set_extent() would cut into the curved outline of other projections
+    else:
+        ax.set_extent((*cells.x[[0, -1]], *cells.y[[0, -1]]), crs=cells.frame)
 
     if field is not None:
         _draw_field(ax, cells, field)
     _draw_coastlines(ax, cells)
-    classes = mask.values[:, cells.columns]
-    for number, colour in CLASS_COLOURS.items():
-        _fill(ax, cells, classes == number, colour)
-        lines = _outline(cells, classes == number)
-        ax.add_collection(
-            LineCollection(lines, colors=colour, linewidths=1.2, capstyle="projecting", transform=cells.frame, zorder=4),
-            autolim=False,
-        )
-    _fill(ax, cells, classes == MISSING_LABEL, MISSING_COLOUR)
+    _draw_classes(ax, cells, mask)
     _draw_graticule(ax)
-    ax.legend(
-        handles=_legend(mask),
-        loc="upper left",
-        bbox_to_anchor=(0.0, -0.06),
-        borderaxespad=0.0,
-        ncols=3,
-        frameon=False,
-    )
+    _draw_legend(ax, mask)
     ax.set_title(heading, loc="left")
-    figure = ax.get_figure()
-    assert isinstance(figure, Figure)
+    figure: Figure = ax.get_figure(root=True)
     return figure
 
 
@@ -122,7 +110,8 @@ def plot_masks_at(
     if fields is not None:
         if channel not in fields:
             known = [str(name) for name in fields.data_vars]
-            raise InputError(f"the fields have no channel {channel!r}{near_matches(channel, known)}")
+            near = near_matches(channel, known) or "."
+            raise InputError(f"the fields have no channel {channel!r}{near} They have: {', '.join(known)}.")
         field = fields[channel].isel(time=_find_time(fields["time"], moment, "the fields")[0])
     return plot_masks(masks[LABELS].isel(time=step), field, ax=ax)
 
@@ -142,60 +131,88 @@ def save_map(
         figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, bbox_inches="tight")
 
 
+def plot_class_area(masks: xr.DataArray, *, ax: Axes | None = None) -> Figure:
+    """Draw the area of the tropical cyclones and of the atmospheric rivers through time.
+
+    Args:
+        masks: LABELS (time, lat, lon).
+        ax: Axes to draw on; if None a figure is made.
+
+    Returns:
+        The figure of the axes: millions of km2 against days since the first time, on the masks' own calendar.
+    """
+    area = class_area(masks).compute() / 1e6
+    if ax is None:
+        ax = Figure(figsize=(10.0, 3.5), layout="constrained").add_subplot()
+    days = (area["time"] - area["time"][0]) / np.timedelta64(1, "D")
+    for number, colour in CLASS_COLOURS.items():
+        ax.plot(days, area.isel({"class": number}), color=colour, marker=".", label=CLASSES[number].replace("_", " "))
+    ax.set(xlabel=f"days since {_date(area.isel(time=0))}", ylabel="area (million km²)")
+    ax.set_ylim(bottom=0.0)
+    ax.legend(frameon=False)
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
 @dataclass(frozen=True)
 class _Cells:
     """Where the columns and rows of a grid lie on a map.
 
     Attributes:
-        frame: The plate carree in whose degrees x and y are.
+        centre: The map's central longitude in degrees east.
+        frame: The plate carree about it, in whose degrees x and y are.
         columns: (n,) the grid's column for each one drawn; on a closed grid the first and the last one are drawn again
             beyond each other, so that a cell across the seam of the map shows on both sides.
         edges: (n + 1,) edges of those columns in degrees east of the map's centre.
         x: (n + 1,) the same, cut at the seam.
         y: (lat + 1,) edges of the rows in degrees north.
-        closed: Whether the grid goes round the globe.
     """
 
+    centre: float
     frame: ccrs.PlateCarree
     columns: NDArray[np.intp]
     edges: Floats
     x: Floats
     y: Floats
-    closed: bool
 
 
 def _cells(grid: xr.DataArray, ax: GeoAxes | None) -> _Cells:
     lon = grid["lon"].values
-    closed = is_periodic(lon)
     columns = np.arange(lon.size)
-    if closed:
+    if is_periodic(lon):
         # The map's seam must be the frame's seam too.
-        centre = 180.0 if ax is None else float(ax.projection.proj4_params.get("lon_0", 0.0))
+        centre = 180.0 if ax is None else float(ccrs.PlateCarree().transform_point(0.0, 0.0, ax.projection)[0])
         x = longitude_difference(lon, centre)
         columns = np.argsort(x)
         columns = np.concatenate([columns[-1:], columns, columns[:1]])
         x = np.unwrap(x[columns], period=360.0)
         x -= 360.0 * np.round(x.mean() / 360.0)
     else:
-        centre = float(lon[0] + lon[-1]) / 2
-        x = lon - centre
+        middle = float(lon[0] + lon[-1]) / 2
+        x = lon - middle
+        centre = float(longitude_difference(middle, 0.0))
     edges = np.append(x, x[-1] + spacing(lon)) - spacing(lon) / 2
     return _Cells(
+        centre,
         ccrs.PlateCarree(central_longitude=centre),
         columns,
         edges,
         np.clip(edges, -180.0, 180.0),
         cell_edges(grid["lat"].values),
-        closed,
     )
 
 
 def _new_axes(cells: _Cells) -> GeoAxes:
     width, height = np.ptp(cells.x), np.ptp(cells.y)
     inches = min(_LARGEST_MAP[0] / width, _LARGEST_MAP[1] / height)  # per degree
-    figure = Figure(figsize=(inches * width + 2.0, inches * height + 1.4))
-    # Room for the labels, the colour bar and the legend around the map.
-    return figure.add_axes((0.07, 0.15, 0.77, 0.75), projection=cells.frame)
+    width, height = inches * width, inches * height
+    # Around the map, in inches, room for the labels, the colour bar and the legend.
+    whole = width + 1.8, height + 1.3
+    figure = Figure(figsize=whole)
+    return figure.add_axes(
+        (0.6 / whole[0], 0.8 / whole[1], width / whole[0], height / whole[1]), projection=cells.frame
+    )
 
 
 def _draw_field(ax: GeoAxes, cells: _Cells, field: xr.DataArray) -> None:
@@ -210,32 +227,49 @@ def _draw_field(ax: GeoAxes, cells: _Cells, field: xr.DataArray) -> None:
     )
     name = str(field.attrs.get("long_name", field.name or "field"))
     units = re.sub(r"(?<=[A-Za-z])(-?\d+)", r"$^{\1}$", str(field.attrs.get("units", "")))
+    figure = ax.get_figure(root=True)
+    inch = 1.0 / (ax.get_position(original=True).width * figure.get_figwidth())
     # An inset of the map is exactly as high as the map.
-    bar = ax.inset_axes((1.02, 0.0, 0.02, 1.0))
-    ax.get_figure().colorbar(mesh, cax=bar, label=f"{name} ({units})" if units else name)
+    bar = ax.inset_axes((1.0 + 0.15 * inch, 0.0, 0.2 * inch, 1.0))
+    figure.colorbar(mesh, cax=bar, label=f"{name} ({units})" if units else name)
 
 
 def _draw_coastlines(ax: GeoAxes, cells: _Cells) -> None:
     """The coastlines, repeated a turn further west and east so that the map's seam cuts them and does not lose any."""
-    centre = cells.frame.proj4_params["lon_0"]
     west, east = cells.x[[0, -1]]
-    turned = [line + (turn * 360.0 - centre, 0.0) for line in coastlines() for turn in (-1, 0, 1, 2)]
+    shifts = [np.array([turn * 360.0 - cells.centre, 0.0]) for turn in (-1, 0, 1)]
+    turned = [line + shift for line in coastlines() for shift in shifts]
     seen = [line for line in turned if line[:, 0].max() > west and line[:, 0].min() < east]
-    ax.add_collection(LineCollection(seen, colors="0.15", linewidths=0.5, transform=cells.frame, zorder=2), autolim=False)
+    ax.add_collection(
+        LineCollection(seen, colors="0.15", linewidths=0.5, transform=cells.frame, zorder=2), autolim=False
+    )
 
 
-def _fill(ax: GeoAxes, cells: _Cells, inside: NDArray[np.bool_], colour: str) -> None:
-    if inside.any():
-        ax.pcolormesh(
-            cells.x,
-            cells.y,
-            np.ma.masked_array(inside, ~inside),
-            cmap=ListedColormap([colour]),
-            alpha=_FILL_ALPHA,
+def _draw_classes(ax: GeoAxes, cells: _Cells, mask: xr.DataArray) -> None:
+    """Every cell filled lightly with the colour of its class, and outlines; cyclones, the smaller ones, on top."""
+    classes = mask.values[:, cells.columns]
+    ax.pcolormesh(
+        cells.x,
+        cells.y,
+        np.ma.masked_equal(classes, BACKGROUND),
+        cmap=ListedColormap([MISSING_COLOUR, "none", *CLASS_COLOURS.values()]),
+        vmin=MISSING_LABEL - 0.5,
+        vmax=len(CLASSES) - 0.5,
+        alpha=_FILL_ALPHA,
+        transform=cells.frame,
+        rasterized=True,
+        zorder=3,
+    )
+    for number in (ATMOSPHERIC_RIVER, TROPICAL_CYCLONE):
+        lines = LineCollection(
+            list(_outline(cells, classes == number)),
+            colors=CLASS_COLOURS[number],
+            linewidths=1.2,
+            capstyle="projecting",
             transform=cells.frame,
-            rasterized=True,
-            zorder=3,
+            zorder=4,
         )
+        ax.add_collection(lines, autolim=False)
 
 
 def _outline(cells: _Cells, inside: NDArray[np.bool_]) -> Floats:
@@ -268,24 +302,37 @@ def _draw_graticule(ax: GeoAxes) -> None:
     )
 
 
-def _legend(mask: xr.DataArray) -> list[Patch]:
-    """What the colours mean, and how large the area is."""
+def _draw_legend(ax: GeoAxes, mask: xr.DataArray) -> None:
+    """Below the map: what the colours mean, and how large the area is."""
     area = class_area(mask.expand_dims("time")).isel(time=0)
     handles = []
-    for number in sorted(CLASS_COLOURS):
+    for number, colour in CLASS_COLOURS.items():
         name = CLASSES[number]
-        covered = float(area.sel({"class": name})) / 1e6
-        label = f"{name.replace('_', ' ')} ({f'{covered:.2g} million km²' if covered else 'none'})"
-        handles.append(_patch(CLASS_COLOURS[number], label, edge=True))
+        label = f"{name.replace('_', ' ')} ({_written_area(float(area.sel({'class': name})))})"
+        handles.append(_patch(colour, label, edge=True))
     if (mask == MISSING_LABEL).any():
         handles.append(_patch(MISSING_COLOUR, "no class (missing values)", edge=False))
-    return handles
+    below = ax.transAxes + ScaledTranslation(0.0, -0.3, ax.get_figure(root=True).dpi_scale_trans)  # inches
+    ax.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=below,
+        borderaxespad=0.0,
+        ncols=3,
+        frameon=False,
+    )
+
+
+def _written_area(area: float) -> str:
+    """An area in km2, in words."""
+    if area == 0.0:
+        return "none"
+    return f"{area / 1e6:.1f} million km²" if area >= 1e6 else f"{area:,.0f} km²"
 
 
 def _patch(colour: str, label: str, edge: bool) -> Patch:
-    return Patch(
-        facecolor=(colour, _FILL_ALPHA), edgecolor=colour if edge else "none", linewidth=1.2, label=label
-    )
+    return Patch(facecolor=(colour, _FILL_ALPHA), edgecolor=colour if edge else "none", linewidth=1.2, label=label)
 
 
 def _date(mask: xr.DataArray) -> str:
@@ -342,11 +389,11 @@ def _find_time(times: xr.DataArray, wanted: str | None, origin: str) -> tuple[in
     except ValueError:
         raise InputError(
             f"time {wanted!r} is not a date of the {calendar} calendar; write it as 2011-10-11T00 or 2011-10-11T00:30. "
-            f"There are times from {written(0)} to {written(-1)}."
+            f"The times of {origin} run from {written(0)} to {written(-1)}."
         ) from None
     distance: NDArray[Any] = np.abs(numbers - cftime.date2num(date, units, calendar))
     nearest = np.argsort(distance, kind="stable")[:3]
     if distance[nearest[0]] > 0:
         near = ", ".join(written(int(position)) for position in sorted(nearest))
-        raise InputError(f"{origin} has no time {wanted}; the nearest are {near}.")
+        raise InputError(f"there is no time {wanted} in {origin}; the nearest are {near}.")
     return int(nearest[0]), written(int(nearest[0]))

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from climseg.channels import LABELS
+from climseg.cli.main import run
 from climseg.store.info import StoreInfo
 from climseg.store.splits import split_by_time
 from climseg.store.writer import write_store
@@ -55,3 +56,21 @@ def store(write_small_store: Any, tmp_path_factory: pytest.TempPathFactory) -> P
     folder: Path = tmp_path_factory.mktemp("store") / "small"
     write_small_store(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def run_dir(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short training run on the small store: long enough for a checkpoint, too short for skill."""
+    folder: Path = tmp_path_factory.mktemp("run") / "first"
+    words = [f"data.store={store}", f"run_dir={folder}", "model=tiramisu_small", "trainer.max_epochs=2"]
+    assert run(["train", *words]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def files(atmosphere: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A glob of CAM5-like files of the first four time steps, one file each."""
+    folder: Path = tmp_path_factory.mktemp("files")
+    for step in range(4):
+        atmosphere.isel(time=[step]).to_netcdf(folder / f"step{step}.nc")
+    return f"{folder}/*.nc"

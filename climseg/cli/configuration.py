@@ -33,8 +33,9 @@ def group_choices() -> dict[str, list[str]]:
 
 def groups_of(command: str) -> list[str]:
     """The groups that a command's configuration uses."""
-    defaults = OmegaConf.load(conf_folder() / f"{command}.yaml").get("defaults", [])
-    return [str(group) for entry in defaults if isinstance(entry, DictConfig) for group in entry]
+    content = OmegaConf.load(conf_folder() / f"{command}.yaml")
+    assert isinstance(content, DictConfig)
+    return [str(group) for entry in content.get("defaults", []) if isinstance(entry, DictConfig) for group in entry]
 
 
 def compose(command: str, words: list[str]) -> DictConfig:
@@ -130,11 +131,11 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
 def _leaf_keys(node: DictConfig, prefix: str = "") -> dict[str, Any]:
     """All dotted keys of a configuration that hold a value, with that value."""
     found: dict[str, Any] = {}
-    for key in node:
+    for key in map(str, node):
         child = node._get_node(key)
         name = f"{prefix}{key}"
         if isinstance(child, DictConfig) and not child._is_none() and not child._is_missing():
             found |= _leaf_keys(child, f"{name}.")
-        elif not str(key).startswith("_"):
+        elif not key.startswith("_"):
             found[name] = "???" if OmegaConf.is_missing(node, key) else node[key]
     return found

@@ -1,10 +1,11 @@
 """Opening a command's input with the chosen source."""
 
 from pathlib import Path
+from typing import Any
 
 import hydra
 import xarray as xr
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from climseg.sources.files import expand_paths
 
@@ -21,7 +22,14 @@ def open_input(configuration: DictConfig, paths: list[Path], channels: list[str]
     return fields
 
 
+def plain(configuration: DictConfig) -> dict[str, Any]:
+    """A part of the configuration as plain dicts, lists and values, with everything resolved."""
+    content = OmegaConf.to_container(configuration, resolve=True)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
+
+
 def command_line(command: str, configuration: DictConfig) -> str:
     """What stands in a file's history: the command and its own keys."""
-    words = [f"{key}={value}" for key, value in configuration.items() if not isinstance(value, DictConfig)]
+    words = [f"{key!s}={value}" for key, value in configuration.items() if not isinstance(value, DictConfig)]
     return f"climseg {command} {' '.join(words)}"

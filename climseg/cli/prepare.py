@@ -4,11 +4,11 @@ import logging
 from pathlib import Path
 
 import hydra
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from climseg.canonical import check_canonical
 from climseg.channels import CHANNELS, CLASSES
-from climseg.cli.fields import input_paths, open_input
+from climseg.cli.fields import input_paths, open_input, plain
 from climseg.cli.progress import progress_bar
 from climseg.store.splits import split_by_time
 from climseg.store.writer import input_manifest, write_store
@@ -24,14 +24,13 @@ def run(configuration: DictConfig) -> None:
     check_canonical(fields, channels, origin=str(configuration.input))
     masks = hydra.utils.instantiate(configuration.labels)(fields)
 
-    shares = OmegaConf.to_container(configuration.splits)
-    assert isinstance(shares, dict)
+    shares = plain(configuration.splits)
     block_days, gap_hours = shares.pop("block_days"), shares.pop("gap_hours")
     splits = split_by_time(list(fields["time"].to_index()), shares, block_days, gap_hours)
     request = {
         "input_files": input_manifest(paths),
-        "source": OmegaConf.to_container(configuration.source),
-        "labels": OmegaConf.to_container(configuration.labels),
+        "source": plain(configuration.source),
+        "labels": plain(configuration.labels),
     }
     output = Path(configuration.output)
     with progress_bar("time steps") as progress:

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, RichProgressBar
 from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
 
+from climseg.cli.fields import plain
 from climseg.errors import InputError
 from climseg.samples.data_module import StoreDataModule
 from climseg.store.info import StoreInfo
@@ -35,9 +36,7 @@ def run(configuration: DictConfig) -> None:
         )
     pl.seed_everything(configuration.seed, workers=True, verbose=False)
     data: StoreDataModule = hydra.utils.instantiate(configuration.data)
-    network = OmegaConf.to_container(configuration.model, resolve=True)
-    assert isinstance(network, dict)
-    network = {str(key): value for key, value in network.items()}
+    network = plain(configuration.model)
     contract = contract_for_store(info, network)
     task = SegmentationTask(
         segmenter=segmenter_for_store(info, network),

@@ -36,7 +36,8 @@ def class_probabilities(segmenter: Segmenter, images: NDArray[np.float32], devic
     """Class probabilities (B, K, H, W) of images (B, C, H, W) in canonical units."""
     with torch.inference_mode():
         batch = torch.from_numpy(images).to(device).contiguous(memory_format=torch.channels_last)
-        return segmenter(batch).softmax(dim=1).cpu().numpy()
+        probabilities: NDArray[np.float32] = segmenter(batch).softmax(dim=1).cpu().numpy()
+    return probabilities
 
 
 def predict(

@@ -19,6 +19,7 @@ from climseg.labels.regions import Mask, label_regions, largest_region, measure_
 from climseg.labels.windows import box, cap, ring_means
 
 RIVER_CHANNELS: Final = ("TMQ",)
+COMMENT: Final = "Kurth et al. 2018 heuristic; per time step; without the two-day track rule"
 CYCLONE_CHANNELS: Final = (*CANDIDATE_CHANNELS, "TMQ", "PRECT")
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ def kurth2018(
         tropical_cyclones: False marks rivers alone.
 
     Returns:
-        LABELS (time, lat, lon) int8, lazy when ``ds`` is; its ``comment`` names the heuristic and the thresholds.
+        LABELS (time, lat, lon) int8, lazy when ``ds`` is. ``comment`` says how they were made, ``definition`` adds the
+        thresholds.
 
     Raises:
         InputError: ``ds`` is not canonical, a channel is missing or a threshold has an unknown name.
@@ -78,7 +80,9 @@ def kurth2018(
     return (
         labels.transpose(*DIMS)
         .rename(LABELS)
-        .assign_attrs(LABEL_ATTRIBUTES | {"comment": _definition(river_thresholds, cyclone_thresholds)})
+        .assign_attrs(
+            LABEL_ATTRIBUTES | {"comment": COMMENT, "definition": _definition(river_thresholds, cyclone_thresholds)}
+        )
     )
 
 
@@ -97,7 +101,7 @@ def atmospheric_rivers(
     TMQ is damped towards the equator by ``1 - exp(-lat^2 / (2 damping_degrees^2))``; of the regions above ``threshold``
     (4 neighbours, over the seam of a closed grid) those stay whose bounding box has a diagonal longer than
     ``min_diagonal_m`` and whose area over its north-south extent is below ``max_width_m``. The box and the extent reach
-    to the outer edges of the cells, so that area over extent is the mean width of the region.
+    to the outer edges of the cells, so that area over extent is the mean width from west to east.
 
     Args:
         tmq: (lat, lon) kg/m2; missing values (NaN) are no river.
@@ -272,13 +276,10 @@ def _warn_if_coarse(lat: Floats, lon: Floats, tropical_cyclones: bool) -> None:
 
 
 def _definition(river_thresholds: Mapping[str, float], cyclone_thresholds: Mapping[str, float] | None) -> str:
-    """What the comment of the labels says."""
+    """The heuristic and its thresholds in words."""
 
     def listed(thresholds: Mapping[str, float]) -> str:
         return ", ".join(f"{name} {value:g}" for name, value in thresholds.items())
 
     cyclones = "not looked for" if cyclone_thresholds is None else listed(cyclone_thresholds)
-    return (
-        "Kurth et al. 2018 heuristic; per time step; without the two-day track rule; "
-        f"atmospheric rivers: {listed(river_thresholds)}; tropical cyclones: {cyclones}"
-    )
+    return f"{COMMENT}; atmospheric rivers: {listed(river_thresholds)}; tropical cyclones: {cyclones}"

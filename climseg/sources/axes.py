@@ -51,8 +51,17 @@ def name_axes(ds: xr.Dataset, origin: str, time: str | None = None) -> xr.Datase
             f"{origin}: lat and lon share the dimension {ds[lat].dims[0]}, an unstructured grid; {_EXPECTED}, "
             f"{_INTERPOLATE}."
         )
-    out = _as_index(_as_index(ds, lat, "lat"), lon, "lon")
-    return _with_time(out, origin, time)
+    time_name, times = _times(ds, origin, time)
+
+    old = [n for n in (lat, lon, time_name, "time") if n in ds.variables]
+    axes = {"time": times, "lat": ds[lat].variable, "lon": ds[lon].variable}
+    renamed = {v.dims[0]: axis for axis, v in axes.items() if v.dims[0] in ds.dims and v.dims[0] != axis}
+    out = ds.drop_vars(old).rename_dims(renamed)
+    out = out.assign_coords({axis: (axis, v.values, v.attrs, v.encoding) for axis, v in axes.items()})
+    if times.size == 1:
+        fields = [n for n, v in out.data_vars.items() if {"lat", "lon"} <= set(v.dims) and "time" not in v.dims]
+        out = out.assign({n: out[n].expand_dims("time") for n in fields})
+    return out
 
 
 def on_grid(variable: xr.DataArray, origin: str) -> xr.DataArray:
@@ -105,58 +114,44 @@ def _find(ds: xr.Dataset, names: tuple[str, ...], standard_name: str) -> str | N
     return next((str(n) for n, v in ds.variables.items() if v.attrs.get("standard_name") == standard_name), None)
 
 
-def _as_index(ds: xr.Dataset, name: str, axis: str) -> xr.Dataset:
-    """Make the one-dimensional variable ``name`` the index coordinate of the dimension ``axis``."""
-    variable = ds[name].variable
-    out = ds.drop_vars([v for v in (name, axis) if v in ds.variables])
-    if variable.dims != (axis,):
-        out = out.rename_dims({variable.dims[0]: axis})
-    return out.assign_coords({axis: xr.Variable((axis,), variable.values, variable.attrs, variable.encoding)})
-
-
-def _with_time(ds: xr.Dataset, origin: str, time: str | None) -> xr.Dataset:
+def _times(ds: xr.Dataset, origin: str, time: str | None) -> tuple[str | None, xr.Variable]:
+    """The name of the time in the file, and its values on one dimension."""
     name = _find(ds, TIMES, "time")
-    if name is not None and time is not None:
-        raise InputError(f"{origin}: has a time of its own ({name}); leave out source.time={time}.")
     if name is None:
         if time is None:
             raise InputError(
                 f"{origin}: has no time coordinate (dimensions: {_dims(ds)}). If it holds a single time step, give "
                 "its time with source.time=2011-10-11T00."
             )
-        if ds.sizes.get("time", 1) != 1:
-            raise InputError(f"{origin}: has {ds.sizes['time']} time steps; source.time supplies a single one.")
-        ds = ds.assign_coords(time=("time", [_parse_time(time)]))
-    elif ds[name].ndim > 1:
-        raise InputError(f"{origin}: {name} has the dimensions {ds[name].dims}; expected one axis of times.")
-    elif ds[name].ndim == 1:
-        ds = _as_index(ds, name, "time")
+        times = xr.Variable(("time",), [_parse_time(time)])
     else:
-        moment = ds[name].variable
-        ds = ds.drop_vars([v for v in (name, "time") if v in ds.variables])
-        ds = ds.assign_coords(time=xr.Variable(("time",), [moment.values[()]], moment.attrs, moment.encoding))
-    ds = ds.assign_coords(time=_whole_seconds(ds["time"], origin))
-    if ds.sizes["time"] == 1:
-        fields = [n for n, v in ds.data_vars.items() if "time" not in v.dims and {"lat", "lon"} <= set(v.dims)]
-        ds = ds.assign({n: ds[n].expand_dims("time") for n in fields})
-    return ds
+        if time is not None:
+            raise InputError(f"{origin}: has a time of its own ({name}); leave out source.time={time}.")
+        times = _decoded_times(ds[name], origin)
+    (dim,) = times.dims
+    steps = ds.sizes.get("time", times.size)
+    if steps != times.size or (dim != "time" and "time" in ds.sizes):
+        raise InputError(f"{origin}: has {steps} steps along 'time', but {name or time} gives {times.size} along {dim!r}.")
+    return name, times
 
 
-def _whole_seconds(time: xr.DataArray, origin: str) -> xr.Variable:
-    """Times rounded to seconds, so that "days since" and "hours since" agree on the same moment."""
-    index = time.to_index()
+def _decoded_times(time: xr.DataArray, origin: str) -> xr.Variable:
+    """Times rounded to seconds, so that "days since" in one file and "hours since" in another agree on one moment."""
+    if time.ndim > 1:
+        raise InputError(f"{origin}: {time.name} has the dimensions {time.dims}; expected one axis of times.")
+    index = xr.Variable(("time",), np.atleast_1d(time.values)).to_index()
     if not (isinstance(index, xr.CFTimeIndex) or index.dtype.kind == "M"):
         raise InputError(
-            f"{origin}: the time has the units {time.attrs.get('units')!r}; expected units such as "
+            f"{origin}: {time.name} has the units {time.attrs.get('units')!r}; expected units such as "
             "'hours since 1900-01-01'."
         )
     if index.size == 0:
         raise InputError(f"{origin}: holds no time step.")
     if index.hasnans:
-        raise InputError(f"{origin}: the time holds missing values.")
+        raise InputError(f"{origin}: {time.name} holds missing values.")
     # The units of the file as floats: they hold any moment, also those of other files with units of their own.
     encoding = {key: time.encoding[key] for key in ("units", "calendar") if key in time.encoding} | {"dtype": "float64"}
-    return xr.Variable(("time",), index.round("s"), time.attrs, encoding)
+    return xr.Variable(time.dims or ("time",), index.round("s"), time.attrs, encoding)
 
 
 def _parse_time(time: str) -> np.datetime64:

@@ -83,18 +83,16 @@ def _choose(channels: Sequence[str] | None, labels: bool, found: set[Any], paths
     return wanted
 
 
-def _read(ds: xr.Dataset, wanted: Sequence[str], path: Path) -> xr.Dataset:
+def _read(ds: xr.Dataset, wanted: Sequence[str], path: Path) -> dict[str, xr.DataArray]:
     """The wanted variables of one file on (time, lat, lon), in canonical units."""
     here = {name: on_grid(ds[name], str(path)) for name in wanted if name in ds.data_vars}
     without_units = not any(str(v.attrs.get("units", "")).strip() for v in ds.data_vars.values())
-    return xr.Dataset(
-        {
-            name: _class_numbers(variable, path)
-            if name == LABELS
-            else _in_canonical_units(variable, without_units, str(path))
-            for name, variable in here.items()
-        }
-    )
+    return {
+        name: _class_numbers(variable, path)
+        if name == LABELS
+        else _in_canonical_units(variable, without_units, str(path))
+        for name, variable in here.items()
+    }
 
 
 def _in_canonical_units(variable: xr.DataArray, file_without_units: bool, origin: str) -> xr.DataArray:

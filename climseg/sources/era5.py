@@ -175,8 +175,7 @@ def open_era5(
 
     needed = {field for recipe in chosen for field in recipe.needs}
     parts = [
-        (path, xr.Dataset({str(f): _read(array, f, str(path)) for f, array in here.items() if f in needed}))
-        for path, here in found
+        (path, {str(f): _read(array, f, str(path)) for f, array in here.items() if f in needed}) for path, here in found
     ]
     raw = combine_files(parts)
     out = xr.Dataset({recipe.channel: _compute(recipe, raw) for recipe in chosen})

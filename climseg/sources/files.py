@@ -184,14 +184,14 @@ def _decode_times(ds: xr.Dataset, path: Path) -> xr.Dataset:
         if " since " not in str(units):
             continue
         try:
-            decoded = xr.decode_cf(ds[[name]], decode_timedelta=False)
+            decoded = xr.conventions.decode_cf_variable(name, ds[name].variable, decode_timedelta=False)
         except (ValueError, OverflowError) as error:
             calendar = ds[name].attrs.get("calendar", "standard")
             raise InputError(
                 f"{path}: variable {name} in {units!r} with the calendar {calendar!r} cannot be decoded; expected "
                 "units such as 'hours since 1900-01-01' and a CF calendar."
             ) from error
-        ds = ds.assign_coords({name: decoded[name]})
+        ds = ds.assign_coords({name: decoded})
     return ds
 
 

@@ -12,10 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-import dask
 import numpy as np
 import xarray as xr
 import zarr
+from dask.base import compute
+from dask.delayed import delayed
 
 from climseg.atomic import partial_path
 from climseg.canonical import LABEL_ATTRIBUTES, check_canonical
@@ -91,12 +92,11 @@ def write_store(
         for start in range(0, len(todo), batch):
             indices = todo[start : start + batch]
             tasks = [
-                dask.delayed(_write_sample)(images[i].data, masks[i].data, group, i, times[i], list(channels))
+                delayed(_write_sample)(images[i].data, masks[i].data, group, i, times[i], list(channels))
                 for i in indices
             ]
-            for i, statistics in zip(
-                indices, dask.compute(*tasks, scheduler="threads", num_workers=workers), strict=True
-            ):
+            results = compute(*tasks, scheduler="threads", num_workers=workers)  # type: ignore[no-untyped-call]
+            for i, statistics in zip(indices, results, strict=True):
                 done[i] = statistics
                 lines.write(json.dumps({"index": i} | asdict(statistics)) + "\n")
             lines.flush()
@@ -132,7 +132,9 @@ def _open_partial(
 
 def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> None:
     """The Zarr group: coordinates by xarray, empty image and mask arrays with one chunk per time step."""
-    coordinates = ds[["time", "lat", "lon"]].drop_attrs(deep=False).assign_coords(channel=np.array(channels, dtype=object))
+    coordinates = (
+        ds[["time", "lat", "lon"]].drop_attrs(deep=False).assign_coords(channel=np.array(channels, dtype=object))
+    )
     for name in ("lat", "lon"):
         coordinates[name].attrs = {k: v for k, v in ds[name].attrs.items() if isinstance(v, str)}
     coordinates["time"].encoding = {k: v for k, v in ds["time"].encoding.items() if k in ("units", "calendar")}
@@ -184,9 +186,10 @@ def _write_sample(
             f"{LABELS} holds {strange[0]} at {time}; expected 0 (background), 1 (tropical cyclone), 2 (atmospheric "
             f"river) or {MISSING_LABEL} (not labelled)."
         )
-    arrays = {name: group[name] for name in ("image", "mask")}
-    arrays["image"][index] = image
-    arrays["mask"][index] = mask
+    for name, values in (("image", image), ("mask", mask)):
+        array = group[name]
+        assert isinstance(array, zarr.Array)
+        array[index] = values
     return sample_statistics(image, mask)
 
 

@@ -30,11 +30,26 @@ ZBOT_PER_KELVIN: Final = 0.2202
 
 
 @dataclass(frozen=True)
-class _Grid:
+class Grid:
+    """Rows and columns in degrees with the continents on them (lat, lon): land fraction and surface height in m."""
+
     lat: Floats
     lon: Floats
     land: Floats
     height: Floats
+
+
+def prepare_grid(lat: ArrayLike, lon: ArrayLike) -> Grid:
+    """Check a canonical latitude and longitude axis and put the continents on it.
+
+    Raises:
+        InputError: They do not ascend, or the first longitude is not in [0, 360).
+    """
+    rows, columns = (np.asarray(a, dtype=np.float64) for a in (lat, lon))
+    axes = {"time": np.zeros(1), "lat": rows, "lon": columns}
+    check_canonical(xr.Dataset(coords=axes), origin="the grid asked for")
+    at = rows[:, None], columns[None, :]
+    return Grid(rows, columns, land_fraction(*at), terrain_height(*at))
 
 
 def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: int = 0) -> xr.Dataset:
@@ -53,22 +68,21 @@ def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: 
     Raises:
         InputError: The axes or the seed are not as said.
     """
+    return make_on_grid(time_axis(times), prepare_grid(lat, lon), seed)
+
+
+def make_on_grid(axis: xr.DataArray, grid: Grid, seed: int) -> xr.Dataset:
+    """``make_atmosphere`` on a time axis (from ``time_axis``) and a grid (from ``prepare_grid``) that are there already."""
     if seed < 0:
         raise InputError(f"seed is {seed}; expected 0 or more.")
-    axis = time_axis(times)
-    rows, columns = (np.asarray(a, dtype=np.float64) for a in (lat, lon))
-    check_canonical(xr.Dataset(coords={"time": axis, "lat": rows, "lon": columns}), origin="the grid asked for")
-    grid = _Grid(
-        rows, columns, land_fraction(rows[:, None], columns[None, :]), terrain_height(rows[:, None], columns[None, :])
-    )
     days, year_length = model_days(axis)
     steps = [_step(grid, float(day), year_length, seed) for day in days]
     data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in (*CHANNELS, LABELS)}
-    raw = xr.Dataset(data, coords={"time": axis, "lat": rows, "lon": columns})
+    raw = xr.Dataset(data, coords={"time": axis, "lat": grid.lat, "lon": grid.lon})
     return to_canonical(raw, origin="the synthetic atmosphere")
 
 
-def _step(grid: _Grid, day: float, year_length: float, seed: int) -> dict[str, NDArray[Any]]:
+def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, NDArray[Any]]:
     """All channels and LABELS (lat, lon) at one time."""
     lat, lon, sun = grid.lat, grid.lon, season(day, year_length)
     alive = objects_at(seed, day, year_length)
@@ -110,7 +124,7 @@ def _add_eddies(fields: dict[str, Floats], weather: Eddies) -> None:
     fields["Z200"] += weather.height + weather.thickness
 
 
-def _turn_near_surface(fields: dict[str, Floats], grid: _Grid) -> None:
+def _turn_near_surface(fields: dict[str, Floats], grid: Grid) -> None:
     """The wind at the lowest level: 850 hPa's, turned by 20 degrees towards low pressure, weaker, most so over land."""
     ratio = 0.85 - 0.3 * grid.land
     along, across = 0.94 * ratio, 0.34 * ratio * np.tanh(grid.lat / 10.0)[:, None]
@@ -118,11 +132,11 @@ def _turn_near_surface(fields: dict[str, Floats], grid: _Grid) -> None:
     fields["VBOT"] += along * fields["V850"] + across * fields["U850"]
 
 
-def _add_air_masses(fields: dict[str, Floats], grid: _Grid, weather: Eddies, sun: float) -> None:
+def _add_air_masses(fields: dict[str, Floats], grid: Grid, weather: Eddies, sun: float) -> None:
     """Moisture, temperature near the surface and showers: the air is that of the latitude the flow brings it from."""
     lat = grid.lat[:, None]
     pushed = np.tanh((fields["V850"] - weather.v) / 14.0)
-    moisture = zonal_mean("TMQ", lat + 0.6 * weather.origin - 9.0 * pushed, sun)
+    moisture = zonal_mean("TMQ", lat + 0.7 * weather.origin - 9.0 * pushed, sun)
     moisture *= np.exp(0.2 * weather.humidity) * (1.0 - np.minimum(fields["DRY"], 0.6))
     # Water vapour has a scale height of about 2.2 km.
     fields["TMQ"] += moisture * np.exp(-grid.height / 2200.0)
@@ -136,11 +150,11 @@ def _add_air_masses(fields: dict[str, Floats], grid: _Grid, weather: Eddies, sun
     fields["QREFHT"] += relative_humidity * saturation_humidity(fields["TREFHT"])
 
     # Showers where the fine texture is high, more of them in moist air.
-    shower = np.maximum(weather.convection + 0.5 * weather.humidity - 0.9, 0.0)
-    fields["PRECT"] += 1.1e-8 * moisture * shower**3
+    shower = np.maximum(weather.convection + 0.5 * weather.humidity - 0.6, 0.0)
+    fields["PRECT"] += 1.5e-7 * (moisture / 40.0) ** 1.5 * shower**3
 
 
-def _add_climate(fields: dict[str, Floats], grid: _Grid, sun: float) -> None:
+def _add_climate(fields: dict[str, Floats], grid: Grid, sun: float) -> None:
     """Zonal means, and what follows hydrostatically from the rest: heights and the pressure at the ground."""
     for name in ("U850", "UBOT", "VBOT", "T500", "T200"):
         fields[name] += zonal_mean(name, grid.lat, sun)[:, None]
@@ -160,9 +174,11 @@ def _add_climate(fields: dict[str, Floats], grid: _Grid, sun: float) -> None:
 def thickness_height(lat: Floats, sun: float) -> Floats:
     """Zonal-mean Z200 (lat,) in m: the hypsometric equation from mean sea level pressure to 200 hPa.
 
-    The mean temperature of the layer is a quarter of the sea-level one, half of T500 and a quarter of T200.
+    The layer's mean temperature is 0.22 of the sea-level one, 0.5 of T500 and 0.28 of T200.
     """
-    mean = 0.25 * zonal_mean("TSEA", lat, sun) + 0.5 * zonal_mean("T500", lat, sun) + 0.25 * zonal_mean("T200", lat, sun)
+    mean = (
+        0.22 * zonal_mean("TSEA", lat, sun) + 0.5 * zonal_mean("T500", lat, sun) + 0.28 * zonal_mean("T200", lat, sun)
+    )
     return np.asarray(GAS_CONSTANT / GRAVITY * mean * np.log(zonal_mean("PSL", lat, sun) / 200.0))
 
 

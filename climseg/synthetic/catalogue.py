@@ -18,7 +18,7 @@ _STREAM: Final = 2  # of random numbers; eddies.py uses 1
 _OFFSET: Final = 1_000_000
 
 # Births per day. There are more storms than on Earth, so that few steps hold enough of them to learn from.
-_RATES: Final = {"cyclone": 0.75, "river": 3.0, "dry_low": 2.2, "plume": 2.4, "blob": 2.4}
+_RATES: Final = {"cyclone": 0.75, "river": 3.0, "dry_low": 2.2, "plume": 2.0, "blob": 2.4}
 
 
 class _Mortal(Protocol):

@@ -111,10 +111,11 @@ def _departure(u: Floats, v: Floats) -> tuple[Floats, Floats]:
     east = 43_200.0 / metres * u / np.maximum(np.cos(np.radians(LATITUDES)), 0.1)[:, None]
     north = 43_200.0 / metres * v
     rows, columns = np.meshgrid(np.arange(LATITUDES.size) * 1.0, np.arange(LONGITUDES.size) * 1.0, indexing="ij")
-    for _ in range(3):
-        back = _look_up(north, rows, columns), _look_up(east, rows, columns)
+    back = north, east
+    for _ in range(2):
         rows, columns = np.clip(rows - back[0], 0.0, LATITUDES.size - 1.0), columns - back[1]
-    return rows, columns
+        back = _look_up(north, rows, columns), _look_up(east, rows, columns)
+    return np.clip(rows - back[0], 0.0, LATITUDES.size - 1.0), columns - back[1]
 
 
 def _look_up(field: Floats, rows: Floats, columns: Floats) -> Floats:

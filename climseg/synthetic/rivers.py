@@ -147,7 +147,9 @@ class Plume:
         strength = life_cycle(age / self.life, 0.3, 0.3)
         s = np.linspace(-0.5, 0.5, 24)
         lat = self.lat + np.sign(self.lat) * self.rise_lat * s
-        return Filament(lat, self.lon + self.east * age + self.rise_lon * s, self.half_width, self.excess * strength, 0.0)
+        return Filament(
+            lat, self.lon + self.east * age + self.rise_lon * s, self.half_width, self.excess * strength, 0.0
+        )
 
 
 def draw_plume(rng: np.random.Generator, birth: float, season: float) -> Plume:
@@ -240,7 +242,7 @@ def paint_filament(filament: Filament, fields: dict[str, Floats], lat: Floats, l
     east = -np.sin(lam) * heading[:, 0] + np.cos(lam) * heading[:, 1]
     north = -np.sin(phi) * (np.cos(lam) * heading[:, 0] + np.sin(lam) * heading[:, 1]) + np.cos(phi) * heading[:, 2]
     norm = np.hypot(east, north)
-    speed = filament.jet * ends[nearest] * np.exp(-np.minimum(across, 5.0) ** 2) * (across < 2.5)
+    speed = filament.jet * ends[nearest] * np.exp(-(np.minimum(across, 5.0) ** 2)) * (across < 2.5)
     u, v = speed * (east / norm)[nearest], speed * (north / norm)[nearest]
     fields["U850"][at] += u
     fields["V850"][at] += v

@@ -48,12 +48,14 @@ def terrain_height(lat: ArrayLike, lon: ArrayLike) -> Floats:
     """Surface height in m, never negative; ``lat`` and ``lon`` in degrees broadcast."""
     height = np.zeros(np.broadcast_shapes(np.shape(lat), np.shape(lon)))
     for ellipse in _ELLIPSES:
-        height += ellipse.height * np.exp(-np.minimum(_reach(ellipse, lat, lon), 10.0) ** 2)
+        height += ellipse.height * np.exp(-(np.minimum(_reach(ellipse, lat, lon), 10.0) ** 2))
     return np.asarray(height * land_fraction(lat, lon))
 
 
 def _reach(ellipse: _Ellipse, lat: ArrayLike, lon: ArrayLike) -> Floats:
-    """Squared distance from the centre, 1 on the ellipse."""
+    """Squared distance from the centre, 1 on the ellipse, with bays and capes."""
     north = (np.asarray(lat, dtype=np.float64) - ellipse.lat) / ellipse.half_lat
     east = longitude_difference(lon, ellipse.lon) / ellipse.half_lon
-    return np.asarray(north**2 + east**2)
+    phi, lam = np.radians(np.asarray(lat, dtype=np.float64)), np.radians(np.asarray(lon, dtype=np.float64))
+    coast = np.sin(7.0 * lam + 3.0 * np.sin(9.0 * phi)) * np.cos(11.0 * phi + 2.0 * np.sin(5.0 * lam))
+    return np.asarray(np.maximum(north**2 + east**2 + 0.45 * coast * np.cos(phi), 0.0))

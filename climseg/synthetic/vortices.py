@@ -1,6 +1,7 @@
 """Round lows: pressure and wind profiles, tropical cyclones, and the lows of middle latitudes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from climseg.synthetic.surface import land_fraction
 Floats = NDArray[np.float64]
 
 AIR_DENSITY: Final = 1.15  # kg/m3
-# Every round low has faded out here (m); it begins to fade at 0.6 of it.
+# The pressure of every round low has faded out here (m).
 OUTER_RADIUS: Final = 1_500_000.0
 # A tropical cyclone is labelled out to the last radius where its own tangential wind still reaches this (m/s): the rule
 # of TempestExtremes' mask (Ullrich et al. 2021), whose 8 m/s are of the whole wind averaged round the storm.
@@ -45,32 +46,46 @@ def holland_wind(radius: ArrayLike, drop: float, radius_max_wind: float, shape: 
     return np.asarray(np.sqrt(shape * drop / AIR_DENSITY * x * np.exp(-x) + turn**2) - turn)
 
 
-def outer_fade(radius: ArrayLike) -> Floats:
-    """1 near a centre, 0 from OUTER_RADIUS on."""
-    return np.asarray(1.0 - smooth_step((np.asarray(radius) / OUTER_RADIUS - 0.6) / 0.4))
+def fade(radius: ArrayLike, end: float, start: float = 0.6) -> Floats:
+    """1 near a centre, falling smoothly from the share ``start`` of the radius ``end`` to 0 there."""
+    return np.asarray(1.0 - smooth_step((np.asarray(radius) / end - start) / (1.0 - start)))
 
 
 @dataclass(frozen=True)
 class CycloneState:
-    """A tropical cyclone at one time: centre (degrees), drop (Pa), radius_max_wind (m), Holland's shape, label_radius (m)."""
+    """A tropical cyclone at one time.
+
+    Attributes:
+        lat: Of the centre in degrees.
+        lon: Of the centre in degrees.
+        drop: Central pressure below the surroundings in Pa.
+        radius_max_wind: m.
+        shape: Holland's B.
+        outer_radius: Where its wind has vanished, m. Holland's profile alone falls too slowly there (Chavas et al. 2015).
+    """
 
     lat: float
     lon: float
     drop: float
     radius_max_wind: float
     shape: float
-    label_radius: float
+    outer_radius: float
+
+    def wind(self, radius: ArrayLike) -> Floats:
+        """Tangential wind in m/s at 850 hPa."""
+        holland = holland_wind(radius, self.drop, self.radius_max_wind, self.shape, self.lat)
+        return np.asarray(holland * fade(radius, self.outer_radius, 0.5))
 
     @property
     def max_wind(self) -> float:
         """Largest tangential wind in m/s."""
-        return float(cyclone_wind(_RADII, self).max())
+        return float(self.wind(_RADII).max())
 
-
-def cyclone_wind(radius: ArrayLike, state: CycloneState) -> Floats:
-    """Tangential wind in m/s at 850 hPa: Holland's, faded out far away."""
-    wind = holland_wind(radius, state.drop, state.radius_max_wind, state.shape, state.lat)
-    return np.asarray(wind * outer_fade(radius))
+    @cached_property
+    def label_radius(self) -> float:
+        """Radius of the labelled disk in m; 0 while the wind nowhere reaches LABEL_WIND."""
+        strong = np.flatnonzero(self.wind(_RADII) >= LABEL_WIND)
+        return float(_RADII[strong[-1]]) if strong.size else 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,7 @@ class Cyclone:
         drop: Central pressure below the surroundings at its deepest, Pa.
         radius_max_wind: m.
         shape: Holland's B.
+        outer_radius: Where its wind has vanished, m.
     """
 
     birth: float
@@ -102,6 +118,7 @@ class Cyclone:
     drop: float
     radius_max_wind: float
     shape: float
+    outer_radius: float
 
     def at(self, day: float) -> CycloneState:
         """Where and how strong it is on a model day of its life; weaker over land, wider when old."""
@@ -109,12 +126,10 @@ class Cyclone:
         lat = self.lat + np.sign(self.lat) * (self.poleward * age + self.poleward_gain * age**2)
         lon = (self.lon - self.west * age + self.recurve * age**2) % 360.0
         share = age / self.life
-        drop = self.drop * life_cycle(share, 0.3, 0.2) * (1.0 - 0.5 * float(land_fraction(lat, lon)))
-        radius = self.radius_max_wind * (1.0 + 0.3 * share)
-        state = CycloneState(float(lat), float(lon), drop, radius, self.shape, 0.0)
-        strong = np.flatnonzero(cyclone_wind(_RADII, state) >= LABEL_WIND)
+        drop = self.drop * life_cycle(share, 0.2, 0.15) * (1.0 - 0.5 * float(land_fraction(lat, lon)))
+        wider = 1.0 + 0.3 * share
         return CycloneState(
-            state.lat, state.lon, drop, radius, self.shape, float(_RADII[strong[-1]]) if strong.size else 0.0
+            float(lat), float(lon), drop, self.radius_max_wind * wider, self.shape, self.outer_radius * wider
         )
 
 
@@ -137,6 +152,7 @@ def draw_cyclone(rng: np.random.Generator, birth: float, season: float) -> Cyclo
         drop=float(np.clip(rng.lognormal(np.log(3600.0), 0.4), 1800.0, 10000.0)),
         radius_max_wind=rng.uniform(45e3, 85e3),
         shape=rng.uniform(1.2, 1.6),
+        outer_radius=rng.uniform(450e3, 750e3),
     )
 
 
@@ -150,9 +166,8 @@ def paint_cyclone(state: CycloneState, fields: dict[str, Floats], lat: Floats, l
     if near is None or state.drop <= 0.0:
         return
     at, r = near.index, near.distance
-    fade = outer_fade(r)
-    deficit = holland_deficit(r, state.drop, state.radius_max_wind, state.shape) * fade
-    speed = cyclone_wind(r, state)
+    deficit = holland_deficit(r, state.drop, state.radius_max_wind, state.shape) * fade(r, OUTER_RADIUS)
+    speed = state.wind(r)
     sense = np.sign(state.lat)
     u, v = -sense * near.north * speed, sense * near.east * speed
     fields["PSL"][at] -= deficit
@@ -170,7 +185,7 @@ def paint_cyclone(state: CycloneState, fields: dict[str, Floats], lat: Floats, l
 
     size = max(state.label_radius, 150e3)
     strength = min(state.drop / 2500.0, 1.0)
-    core = strength * np.exp(-((r / (1.05 * size)) ** 4))
+    core = strength * np.exp(-((r / (1.1 * size)) ** 6))
     bands = 0.5 + 0.5 * np.cos(2.0 * (sense * np.arctan2(near.north, near.east) + 6.0 * np.log1p(r / 150e3)))
     fields["TMQ"][at] += 0.85 * core * np.maximum(62.0 - fields["TMQ"][at], 0.0) * (0.85 + 0.15 * bands)
     fields["QREFHT"][at] += 0.8 * core * np.maximum(0.0185 - fields["QREFHT"][at], 0.0)
@@ -198,7 +213,7 @@ def paint_low(low: Low, fields: dict[str, Floats], lat: Floats, lon: Floats) -> 
     if near is None:
         return
     at, r = near.index, near.distance
-    deficit = low.depth * np.exp(-0.5 * (r / low.radius) ** 2) * outer_fade(r)
+    deficit = low.depth * np.exp(-0.5 * (r / low.radius) ** 2) * fade(r, OUTER_RADIUS)
     turn = 0.5 * r * abs(float(coriolis(low.lat)))
     speed = np.sqrt(deficit * (r / low.radius) ** 2 / AIR_DENSITY + turn**2) - turn
     sense = np.sign(low.lat)
@@ -210,7 +225,9 @@ def paint_low(low: Low, fields: dict[str, Floats], lat: Floats, lon: Floats) -> 
     aloft_lat, aloft_lon = destination(low.lat, low.lon, 270.0, 3.0)
     aloft = window(lat, lon, float(aloft_lat), float(aloft_lon), OUTER_RADIUS)
     if aloft is not None:
-        cold = low.depth / 1000.0 * np.exp(-0.5 * (aloft.distance / low.radius) ** 2) * outer_fade(aloft.distance)
+        cold = (
+            low.depth / 1000.0 * np.exp(-0.5 * (aloft.distance / low.radius) ** 2) * fade(aloft.distance, OUTER_RADIUS)
+        )
         fields["T500"][aloft.index] -= 2.2 * cold
         fields["T200"][aloft.index] += 1.2 * cold
         fields["Z200"][aloft.index] -= 90.0 * cold
@@ -234,7 +251,9 @@ class DryLow:
         age = day - self.birth
         strength = life_cycle(age / self.life, 0.4, 0.4)
         lat = self.lat + np.sign(self.lat) * self.poleward * age
-        return Low(float(lat), (self.lon + self.east * age) % 360.0, self.depth * strength, self.radius, 0.35 * strength)
+        return Low(
+            float(lat), (self.lon + self.east * age) % 360.0, self.depth * strength, self.radius, 0.35 * strength
+        )
 
 
 def draw_dry_low(rng: np.random.Generator, birth: float, season: float) -> DryLow:

@@ -1,0 +1,128 @@
+"""The commands on small files, as a user calls them."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from climseg.channels import LABELS
+from climseg.cli.main import run
+from climseg.masks import open_masks
+from climseg.store.info import StoreInfo
+
+
+def test_synthesize_writes_one_file_per_step_or_per_month(tmp_path: Path) -> None:
+    words = ["synthesize", "steps=3", "hours=240", "spacing=10"]
+    assert run([*words, f"output={tmp_path / 'steps'}"]) == 0
+    assert len(list((tmp_path / "steps").glob("*.nc"))) == 3
+    assert run([*words, f"output={tmp_path / 'months'}", "per=month", "calendar=noleap"]) == 0
+    (file,) = (tmp_path / "months").glob("*.nc")
+    with xr.open_dataset(file) as ds:
+        assert ds.sizes == {"time": 3, "lat": 19, "lon": 36}
+        assert ds["time"].dt.calendar == "noleap"
+        assert len(ds.data_vars) == 17
+
+
+def test_label_writes_masks_by_a_heuristic(files: str, tmp_path: Path) -> None:
+    assert run(["label", f"input={files}", f"output={tmp_path / 'masks.nc'}", "labels=kurth2018"]) == 0
+    masks = open_masks(tmp_path / "masks.nc")
+    assert masks[LABELS].shape == (4, 37, 72)
+    assert set(np.unique(masks[LABELS])) <= {0, 1, 2}
+    assert "Kurth" in masks[LABELS].attrs["definition"]
+
+
+def test_prepare_and_evaluate_agree_with_the_files(files: str, run_dir: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    words = ["splits.train=0.5", "splits.validation=0", "splits.test=0.5", "splits.gap_hours=1"]
+    assert run(["prepare", f"input={files}", f"output={store}", "channels=[TMQ,U850,V850,PSL,T500]", *words]) == 0
+    assert StoreInfo.read(store).channels == ["TMQ", "U850", "V850", "PSL", "T500"]
+    output = tmp_path / "scores.json"
+    assert run(["evaluate", f"checkpoint={run_dir / 'best.ckpt'}", f"data.store={store}", f"output={output}"]) == 0
+    scores = json.loads(output.read_text())
+    assert np.sum(scores["confusion_matrix"]) == 2 * 37 * 72
+
+
+def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tmp_path: Path) -> None:
+    masks, picture = tmp_path / "masks.nc", tmp_path / "map.png"
+    assert run(["predict", f"checkpoint={run_dir / 'best.ckpt'}", f"input={files}", f"output={masks}"]) == 0
+    assert open_masks(masks)[LABELS].shape == (4, 37, 72)
+    assert run(["plot", f"masks={masks}", f"fields={files}", "time=2001-08-02T12", f"output={picture}"]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["predict", "checkpoint=absent.ckpt", "input=*.nc", "output=m.nc"], "absent.ckpt: no such checkpoint"),
+        (["predict", "checkpoint=CKPT", "input=none*.nc", "output=m.nc"], "none*.nc"),
+        (["predict", "checkpoint=CKPT", "input=FILES", "output=/proc/m.nc"], "cannot be written"),
+        (["predict", "checkpoint=CKPT", "input=FILES", "output=m.nc", "source=era5"], "PSL needs msl"),
+        (["plot", "masks=absent.nc", "output=m.png"], "absent.nc: no such mask file"),
+        (["evaluate", "checkpoint=CKPT", "data.store=absent"], "absent is not a complete climseg store"),
+        (["evaluate", "checkpoint=CKPT", "data.store=absent", "device=gpu7"], "climseg"),
+        (["synthesize", "output=x", "start=yesterday"], "yesterday"),
+        (["synthesize", "output=x", "steps=0"], "steps=0"),
+    ],
+)
+def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
+    words: list[str],
+    sentence: str,
+    files: str,
+    run_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [w.replace("CKPT", str(run_dir / "best.ckpt")).replace("FILES", files) for w in words]
+    assert run(words) == 2
+    assert sentence in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def kill_until_done(command: list[str], final: Path, seed: int) -> int:
+    """Start a command again and again, killing it at random moments; returns how often it was killed."""
+    rng = np.random.default_rng(seed)
+    started = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    usual = time.monotonic() - started
+    whole = final.stat().st_size if final.is_file() else None
+    return_kills = 0
+    import shutil
+
+    shutil.rmtree(final) if final.is_dir() else final.unlink()
+    for _ in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(float(rng.uniform(0.5, 1.0)) * usual)
+        if process.poll() is None:
+            process.kill()
+            return_kills += 1
+            process.wait()
+            assert not final.exists() or (whole is None or final.stat().st_size == whole)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return return_kills
+
+
+def test_prepare_killed_at_any_moment_leaves_nothing_and_completes_later(files: str, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    words = [f"input={files}", f"output={store}", "splits.train=1", "splits.validation=0", "splits.test=0"]
+    kills = kill_until_done([sys.executable, "-m", "climseg", "prepare", *words], store, seed=1)
+    assert kills > 0
+    assert len(StoreInfo.read(store).times) == 4
+    assert [p.name for p in tmp_path.iterdir()] == ["store"]
+
+
+def test_predict_killed_at_any_moment_leaves_nothing_and_completes_later(
+    files: str, run_dir: Path, tmp_path: Path
+) -> None:
+    masks = tmp_path / "masks.nc"
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"input={files}", f"output={masks}"]
+    kills = kill_until_done([sys.executable, "-m", "climseg", "predict", *words], masks, seed=2)
+    assert kills > 0
+    assert open_masks(masks)[LABELS].shape == (4, 37, 72)
+    assert [p.name for p in tmp_path.iterdir()] == ["masks.nc"]

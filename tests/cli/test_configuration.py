@@ -1,0 +1,86 @@
+import re
+
+import pytest
+
+from climseg.cli.configuration import compose, conf_folder, group_choices, groups_of
+from climseg.cli.help import command_help, general_help
+from climseg.cli.main import COMMANDS, run
+
+NEEDED = {
+    "synthesize": ["output=x"],
+    "label": ["input=x", "output=y"],
+    "prepare": ["input=x", "output=y"],
+    "train": ["data.store=x"],
+    "evaluate": ["checkpoint=x", "data.store=y"],
+    "predict": ["checkpoint=x", "input=y", "output=z"],
+    "plot": ["masks=x", "output=y"],
+}
+
+
+def test_every_command_has_its_file_and_every_file_its_command() -> None:
+    assert {f.stem for f in conf_folder().glob("*.yaml")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_choice_of_every_group_composes(command: str) -> None:
+    choices = group_choices()
+    for group in groups_of(command):
+        for choice in choices[group]:
+            needed = NEEDED[command] if (group, choice) != ("model", "smp") else [*NEEDED[command], "model.arch=Unet"]
+            assert compose(command, [*needed, f"{group}={choice}"])[group] is not None
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_every_key_with_its_default_and_an_example(command: str) -> None:
+    text = command_help(command)
+    assert f"Example: climseg {command} " in text
+    for key in compose(command, NEEDED[command]):
+        assert str(key) in text
+    assert "_target_" not in text
+
+
+def test_general_help_names_every_command() -> None:
+    text = general_help(COMMANDS)
+    assert all(f"  {c} " in text for c in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train", "data.stroe=x"], "did you mean 'data.store'"),
+        (["train", "data.store=x", "modle=tiramisu"], "did you mean 'model'"),
+        (["train", "data.store=x", "model=tiramisu_smal"], "did you mean 'tiramisu_small'"),
+        (["train"], r"needs data\.store="),
+        (["predict", "input=x"], r"needs checkpoint=\.\.\. and output="),
+        (["predict", "a.nc"], "'a.nc' is not key=value"),
+        (["train", "data.store=x", "data.batch_size=four"], "data.batch_size=four: expected a whole number"),
+        (["train", "data.store=x", "resume=3"], "resume=3: expected true or false"),
+        (["predict", "checkpoint=x", "input=y", "output=z", "regrid=maybe"], "expected true or false"),
+        (["train", "-m", "model=tiramisu,tiramisu_small"], "not part of this version"),
+        (["train", "data.store=absent"], "not a complete climseg store"),
+    ],
+)
+def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert re.search(sentence, error), error
+
+
+@pytest.mark.parametrize(
+    "value", ["data/*.nc", "/a b/c.nc", "year=2020/x.nc", "x(1).nc", "it's.nc", "a{1,2}.nc", "~/x.nc", "ä.nc", "a,b.nc"]
+)
+def test_paths_with_unusual_letters_arrive_as_they_are(value: str) -> None:
+    assert compose("label", [f"input={value}", "output=y"]).input == value
+
+
+def test_a_list_of_files_stays_a_list() -> None:
+    assert list(compose("label", ["input=[a.nc,b.nc]", "output=y"]).input) == ["a.nc", "b.nc"]
+
+
+def test_help_and_version_succeed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == run(["predict", "--help"]) == run(["--version"]) == run([]) == 0
+    assert "climseg predict" in capsys.readouterr().out

@@ -1,0 +1,84 @@
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from climseg.cli.main import run
+from climseg.evaluation.evaluate import confusion_on_store
+from climseg.evaluation.scores import scores_from_confusion
+from climseg.training.contract import load_checkpoint
+
+
+def rows(run_dir: Path) -> list[dict[str, str]]:
+    with (run_dir / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def epochs(run_dir: Path) -> list[dict[str, str]]:
+    return [r for r in rows(run_dir) if r["val/iou_mean"]]
+
+
+def test_a_run_leaves_checkpoints_metrics_curves_and_its_configuration(run_dir: Path) -> None:
+    names = {p.name for p in run_dir.iterdir()}
+    assert {"best.ckpt", "last.ckpt", "metrics.csv", "config.yaml", "tensorboard"} <= names
+    assert len(epochs(run_dir)) == 2
+    assert all(0 <= float(e["val/iou_ar"]) <= 1 for e in epochs(run_dir))
+
+
+def test_the_logged_iou_is_that_of_one_summed_confusion_matrix(run_dir: Path, store: Path) -> None:
+    matrix = confusion_on_store(load_checkpoint(run_dir / "last.ckpt"), store, "validation", batch_size=1)
+    scores = scores_from_confusion(matrix)
+    last = epochs(run_dir)[-1]
+    assert [float(last[f"val/iou_{k}"]) for k in ("bg", "tc", "ar")] == pytest.approx(scores.iou.tolist(), abs=2e-3)
+
+
+def test_a_run_is_not_overwritten_and_can_go_on(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "data.batch_size=7"]
+    assert run([*words, "trainer.max_epochs=1"]) == 0
+    assert run([*words, "trainer.max_epochs=2"]) == 2
+    assert "resume=true" in capsys.readouterr().err
+    assert run([*words, "trainer.max_epochs=2", "resume=true"]) == 0
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert state["epoch"] == 1
+    assert state["global_step"] == 2 * (14 // 7)
+
+
+def test_two_processes_train_together_from_the_command_line(store: Path, tmp_path: Path) -> None:
+    words = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", "trainer.max_epochs=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "climseg",
+        "train",
+        f"data.store={store}",
+        "run_dir=run",
+        "data.batch_size=2",
+        *words,
+    ]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    state = torch.load(tmp_path / "run" / "last.ckpt", weights_only=True)
+    # 14 or so training samples over two ranks of batch 2
+    assert state["global_step"] == -(-len_of_train(store) // 2) // 2
+    assert result.stderr.count("epoch 1/1") == 1
+
+
+def len_of_train(store: Path) -> int:
+    from climseg.store.info import StoreInfo
+
+    return len(StoreInfo.read(store).indices("train"))
+
+
+def test_the_same_seed_gives_the_same_weights(store: Path, tmp_path: Path) -> None:
+    states = []
+    for name in ("a", "b"):
+        words = ["train", f"data.store={store}", f"run_dir={tmp_path / name}", "trainer.max_steps=2"]
+        assert run([*words, "trainer.max_epochs=1", "seed=4"]) == 0
+        states.append(torch.load(tmp_path / name / "last.ckpt", weights_only=True)["state_dict"])
+    assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
