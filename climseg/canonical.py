@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from climseg.channels import CHANNELS, CLASSES, LABELS
 from climseg.errors import InputError, near_matches
-from climseg.grid import is_periodic
+from climseg.grid import is_periodic, spacing
 
 DIMS: Final = ("time", "lat", "lon")
 # Kept on "lat" and "lon" when orienting changed them; restore_orientation() needs it.
 SOURCE_VALUES: Final = "source_values"
+# Longitudes this part of a step below 0 or 360 are 0: files store them as float32.
+_ROUNDING: Final = 1e-3
 LABEL_ATTRIBUTES: Final = {
     "long_name": "weather event",
     "flag_values": np.arange(len(CLASSES), dtype=np.int8),
@@ -87,13 +89,15 @@ def orient(ds: xr.Dataset, origin: str) -> xr.Dataset:
             f"{origin}: lon is not evenly spaced (steps from {steps.min():g} to {steps.max():g} degrees); "
             "expected a regular grid without gaps. Select a gapless region or interpolate first."
         )
+    rounding = _ROUNDING * float(steps.min())
     if is_periodic(lon_sorted):
         lon_sorted = lon_sorted % 360.0
-        lon_sorted[lon_sorted > 360.0 - 1e-6] = 0.0
+        lon_sorted[lon_sorted > 360.0 - rounding] = 0.0
         start = int(np.argmin(lon_sorted))
         lon_order, lon_sorted = np.roll(lon_order, -start), np.roll(lon_sorted, -start)
     else:
-        lon_sorted = lon_sorted - 360.0 * np.floor((lon_sorted[0] + 1e-9) / 360.0)
+        lon_sorted = lon_sorted - 360.0 * np.floor((lon_sorted[0] + rounding) / 360.0)
+        lon_sorted[0] = max(lon_sorted[0], 0.0)
 
     out = ds.isel(lat=lat_order, lon=lon_order).copy()
     out = out.assign_coords(lat=("lat", lat[lat_order]), lon=("lon", lon_sorted))
@@ -124,7 +128,7 @@ def restore_orientation(ds: xr.Dataset) -> xr.Dataset:
             distance = np.minimum(distance % period, -distance % period)
         index = distance.argmin(axis=1)
         attributes = {k: v for k, v in ds[name].attrs.items() if k != SOURCE_VALUES}
-        if distance.min(axis=1).max() < 1e-6 and np.unique(index).size == here.size:
+        if distance.min(axis=1).max() < _ROUNDING * spacing(here) and np.unique(index).size == here.size:
             out = out.isel({name: index}).assign_coords({name: (name, np.asarray(source), attributes)})
         else:
             out = out.assign_coords({name: (name, here, attributes)})

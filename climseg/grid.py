@@ -152,19 +152,19 @@ def rotational_wind(psi: ArrayLike, lat: ArrayLike, lon: ArrayLike) -> tuple[Flo
     return np.asarray(u), np.asarray(v)
 
 
-def away_from(lat0: float, lon0: float, lat: ArrayLike, lon: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Great-circle distance from a centre, and at every point the direction that leads away from it.
+def away_from(lat0: ArrayLike, lon0: ArrayLike, lat: ArrayLike, lon: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Great-circle distance from a centre, and at every point the direction that leads away from it; all broadcast.
 
     Args:
         lat0: Latitude of the centre in degrees.
         lon0: Longitude of the centre in degrees.
-        lat: Latitudes in degrees; broadcasts with ``lon``.
-        lon: Longitudes in degrees.
+        lat: Latitudes of the points in degrees.
+        lon: Longitudes of the points in degrees.
 
     Returns:
         Distance in m, and the eastward and northward parts of the unit vector (0, 0 at the centre itself).
     """
-    centre = np.radians(lat0)
+    centre = np.radians(np.asarray(lat0, dtype=np.float64))
     phi, turn = np.radians(np.asarray(lat, dtype=np.float64)), np.radians(np.asarray(lon, dtype=np.float64) - lon0)
     sine, cosine, ahead = np.sin(phi), np.cos(phi), np.cos(turn)
     east = np.cos(centre) * np.sin(turn) + 0.0 * phi

@@ -31,7 +31,8 @@ from climseg.errors import InputError, near_matches
 from climseg.grid import Floats, cell_edges, is_periodic, longitude_difference, spacing
 from climseg.masks import class_area, encode_times
 
-# Vermilion, blue and yellow of Okabe and Ito (2008), told apart with every kind of colour vision.
+# Vermilion, blue and yellow of Okabe and Ito (2008), told apart with every kind of colour vision; in the
+# order of the class numbers.
 CLASS_COLOURS: Final = {TROPICAL_CYCLONE: "#D55E00", ATMOSPHERIC_RIVER: "#0072B2"}
 MISSING_COLOUR: Final = "#F0E442"
 # Grey from white to 45 %: even steps of lightness, no hue to compete with the outlines, light enough for them to show.
@@ -40,7 +41,7 @@ _FILL_ALPHA: Final = 0.35
 _LARGEST_MAP: Final = (10.0, 6.0)  # inches
 _DOTS_PER_INCH: Final = 200
 _COMMON_CALENDARS: Final = ("standard", "gregorian", "proleptic_gregorian")
-_DATE: Final = re.compile(r"(\d{1,4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d))?)?)?Z?")
+_DATE: Final = re.compile(r"(\d+)-(\d\d)-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d))?)?)?Z?")
 
 
 def plot_masks(
@@ -61,8 +62,7 @@ def plot_masks(
     Raises:
         InputError: The mask or the field is not (lat, lon) on a regular grid, or they are on different grids.
     """
-    heading = _date(mask) if title is None else title
-    mask = _oriented(mask, "the mask")
+    source, mask = mask, _oriented(mask, "the mask")
     if field is not None:
         field = _oriented(field, "the field")
         _check_same_grid(mask, field)
@@ -76,11 +76,11 @@ def plot_masks(
 
     if field is not None:
         _draw_field(ax, cells, field)
-    _draw_coastlines(ax, cells)
+    _draw_coastlines(ax)
     _draw_classes(ax, cells, mask)
     _draw_graticule(ax)
     _draw_legend(ax, mask)
-    ax.set_title(heading, loc="left")
+    ax.set_title(_date(source) if title is None else title, loc="left")
     figure: Figure = ax.get_figure(root=True)
     return figure
 
@@ -160,8 +160,7 @@ class _Cells:
     """Where the columns and rows of a grid lie on a map.
 
     Attributes:
-        centre: The map's central longitude in degrees east.
-        frame: The plate carree about it, in whose degrees x and y are.
+        frame: The plate carree about the map's centre, in whose degrees x and y are.
         columns: (n,) the grid's column for each one drawn; on a closed grid the first and the last one are drawn again
             beyond each other, so that a cell across the seam of the map shows on both sides.
         edges: (n + 1,) edges of those columns in degrees east of the map's centre.
@@ -169,7 +168,6 @@ class _Cells:
         y: (lat + 1,) edges of the rows in degrees north.
     """
 
-    centre: float
     frame: ccrs.PlateCarree
     columns: NDArray[np.intp]
     edges: Floats
@@ -194,7 +192,6 @@ def _cells(grid: xr.DataArray, ax: GeoAxes | None) -> _Cells:
         centre = float(longitude_difference(middle, 0.0))
     edges = np.append(x, x[-1] + spacing(lon)) - spacing(lon) / 2
     return _Cells(
-        centre,
         ccrs.PlateCarree(central_longitude=centre),
         columns,
         edges,
@@ -234,15 +231,9 @@ def _draw_field(ax: GeoAxes, cells: _Cells, field: xr.DataArray) -> None:
     figure.colorbar(mesh, cax=bar, label=f"{name} ({units})" if units else name)
 
 
-def _draw_coastlines(ax: GeoAxes, cells: _Cells) -> None:
-    """The coastlines, repeated a turn further west and east so that the map's seam cuts them and does not lose any."""
-    west, east = cells.x[[0, -1]]
-    shifts = [np.array([turn * 360.0 - cells.centre, 0.0]) for turn in (-1, 0, 1)]
-    turned = [line + shift for line in coastlines() for shift in shifts]
-    seen = [line for line in turned if line[:, 0].max() > west and line[:, 0].min() < east]
-    ax.add_collection(
-        LineCollection(seen, colors="0.15", linewidths=0.5, transform=cells.frame, zorder=2), autolim=False
-    )
+def _draw_coastlines(ax: GeoAxes) -> None:
+    lines = LineCollection(coastlines(), colors="0.15", linewidths=0.5, transform=ccrs.PlateCarree(), zorder=2)
+    ax.add_collection(lines, autolim=False)
 
 
 def _draw_classes(ax: GeoAxes, cells: _Cells, mask: xr.DataArray) -> None:
@@ -288,7 +279,7 @@ def _outline(cells: _Cells, inside: NDArray[np.bool_]) -> Floats:
     row, column = np.nonzero(inside[1:] != inside[:-1])
     x, y = cells.x[[column, column + 1]], cells.y[row + 1]
     level = np.stack([np.stack([x[0], y], axis=-1), np.stack([x[1], y], axis=-1)], axis=1)
-    return np.concatenate([upright, level[x[0] < x[1]]])  # a column wholly beyond the seam has no width
+    return np.concatenate([upright, level])
 
 
 def _draw_graticule(ax: GeoAxes) -> None:
@@ -335,11 +326,11 @@ def _patch(colour: str, label: str, edge: bool) -> Patch:
     return Patch(facecolor=(colour, _FILL_ALPHA), edgecolor=colour if edge else "none", linewidth=1.2, label=label)
 
 
-def _date(mask: xr.DataArray) -> str:
-    """Date and hour of a mask, with its calendar where that is not the common one; empty without a time."""
-    if "time" not in mask.coords:
+def _date(array: xr.DataArray) -> str:
+    """Date and hour of an array, with its calendar where that is not the common one; empty without a time."""
+    if "time" not in array.coords:
         return ""
-    time = mask["time"].expand_dims("time") if mask["time"].ndim == 0 else mask["time"]
+    time = array["time"].expand_dims("time")
     calendar = str(time.dt.calendar)
     date = str(time.dt.strftime("%Y-%m-%d %H:%M").values[0])
     return date if calendar in _COMMON_CALENDARS else f"{date} ({calendar} calendar)"

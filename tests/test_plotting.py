@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from climseg.channels import CHANNELS
 from climseg.errors import InputError
-from climseg.plotting import plot_masks, plot_masks_at, save_map
+from climseg.plotting import plot_class_area, plot_masks, plot_masks_at, save_map
 
 # Okabe and Ito (2008), table of colours.
 VERMILION, BLUE = np.array([213, 94, 0]), np.array([0, 114, 178])
@@ -98,15 +98,25 @@ def test_an_outline_runs_along_all_four_edges_of_a_single_cell() -> None:
         assert np.abs(near - VERMILION).sum(axis=1).min() < 60, (lon, lat)
 
 
-def test_a_river_over_the_seam_shows_at_both_edges_without_a_line_across_the_map_or_along_the_seam() -> None:
-    figure = plot_masks(made((2, SEAM_RIVER)))
+@pytest.mark.parametrize("first", [0.0, 4.0])
+def test_a_river_over_the_seam_shows_at_both_edges_without_a_line_across_the_map_or_along_the_seam(
+    first: float,
+) -> None:
+    figure = plot_masks(made((2, SEAM_RIVER), lon=LON + first))
     colours, ax = map_pixels(figure), map_of(figure)
     rows, columns = np.nonzero(bluish(colours))
-    west, east = place(ax, 12.5, 0)[1], place(ax, 342.5, 0)[1]
+    west, east = place(ax, 12.5, 0)[1], place(ax, 341.5, 0)[1]
     assert np.all((columns <= west + 2) | (columns >= east - 2))
     np.testing.assert_allclose([rows.min(), rows.max()], [place(ax, 1, -47.5)[0], place(ax, 1, -37.5)[0]], atol=2)
-    for lon in (1.5, 358.5):  # some pixels from the frame
+    for lon in (1.0, 359.0):  # two or three pixels from the frame
         np.testing.assert_allclose(colours[place(ax, lon, -42)], filled(BLUE), atol=2)
+
+
+def test_a_region_near_the_seam_leaves_nothing_at_the_other_edge() -> None:
+    figure = plot_masks(made((2, (352.5, -47.5, 357.5, -37.5))))
+    ax = map_of(figure)
+    columns = np.nonzero(bluish(map_pixels(figure)))[1]
+    np.testing.assert_allclose([columns.min(), columns.max()], [place(ax, 352.5, 0)[1], place(ax, 357.5, 0)[1]], atol=2)
 
 
 def test_a_region_that_ends_at_the_seam_is_outlined_there() -> None:
@@ -178,15 +188,22 @@ def test_axes_of_the_user_are_drawn_on_about_their_own_centre() -> None:
     assert ax.get_title("left") == "mine"
 
 
-def test_coastlines_are_drawn_and_nothing_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("centre", [180, -60])
+def test_coastlines_are_drawn_and_nothing_is_downloaded(monkeypatch: pytest.MonkeyPatch, centre: int) -> None:
     def refuse(*arguments: Any) -> None:
         raise AssertionError("a download")
 
     monkeypatch.setattr(cartopy.io.Downloader, "path", refuse)
-    figure = plot_masks(made())
-    colours, ax = pixels(figure), map_of(figure)
-    row, column = place(ax, 129.0, -14.8)  # the north coast of Australia
-    assert colours[row - 6 : row + 7, column - 6 : column + 7].min() < 120
+    ax = Figure(figsize=(10, 5)).add_subplot(projection=ccrs.PlateCarree(central_longitude=centre))
+    colours = pixels(plot_masks(made(), ax=ax))
+    for lon, lat in [(129.0, -14.8), (-70.3, -18.5), (-9.5, 38.7)]:  # Joseph Bonaparte Gulf, Arica, Cabo da Roca
+        row, column = place(ax, lon, lat)
+        assert colours[row - 6 : row + 7, column - 6 : column + 7].min() < 120, (lon, lat)
+    box = ax.get_window_extent()
+    inside = colours[int(box.y0) + 4 : int(box.y1) - 4, int(box.x0) + 4 : int(box.x1) - 4]
+    dark = inside.max(axis=-1) < 120
+    # No line across the map: the longest stretch of coast in one row or column of pixels is far shorter than the map.
+    assert max(dark.mean(axis=1).max(), dark.mean(axis=0).max()) < 0.2
     row, column = place(ax, 232, -42)
     assert colours[row - 6 : row + 7, column - 6 : column + 7].min() == 255
 
@@ -246,6 +263,17 @@ def test_the_mask_and_the_field_of_the_same_time_are_drawn() -> None:
     colours, ax = pixels(figure), map_of(figure)
     assert reddish(colours[place(ax, 232, -42)])
     assert colours[place(ax, 232, -88)].min() > colours[place(ax, 232, 88)].max() + 100  # the field is its latitude
+
+
+def test_the_area_through_time_is_in_millions_of_km2_against_days() -> None:
+    ax = plot_class_area(through_february()["LABELS"]).axes[0]
+    cyclone, river = (np.asarray(line.get_xydata(), dtype=np.float64) for line in ax.get_lines())
+    np.testing.assert_allclose(cyclone[:, 0], np.array([0, 0.25, 0.5, 0.75]))
+    # 15 degrees of longitude from 47.5 S to 32.5 S, at the third time: R^2 dlon (sin 47.5 - sin 32.5).
+    area = 6.37122**2 * np.radians(15) * (np.sin(np.radians(47.5)) - np.sin(np.radians(32.5)))
+    np.testing.assert_allclose(cyclone[:, 1], [0, 0, area, 0], rtol=1e-12)
+    np.testing.assert_array_equal(river[:, 1], 0)
+    assert ax.get_xlabel() == "days since 2000-02-28 12:00 (noleap calendar)"
 
 
 def test_an_absent_time_is_refused_with_the_nearest_ones() -> None:

@@ -42,7 +42,7 @@ def _times(configuration: DictConfig) -> list[Any]:
         )
     except (ValueError, KeyError) as error:
         raise InputError(
-            f"start={start} calendar={calendar}: not a date of that calendar ({error}); expected for example 2001-01-31."
+            f"start={start} calendar={calendar}: not a date of it ({error}); expected for example 2001-01-31."
         ) from error
     return list(axis)
 

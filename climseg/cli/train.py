@@ -8,12 +8,14 @@ from pathlib import Path
 
 import hydra
 import pytorch_lightning as pl
+import torch
 from omegaconf import DictConfig, OmegaConf
 from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, RichProgressBar
-from pytorch_lightning.loggers import CSVLogger, TensorBoardLogger
+from pytorch_lightning.loggers import TensorBoardLogger
 
 from climseg.cli.fields import plain
 from climseg.errors import InputError
+from climseg.grid import area_weights
 from climseg.samples.data_module import StoreDataModule
 from climseg.store.info import StoreInfo
 from climseg.training.contract import contract_for_store, segmenter_for_store
@@ -40,7 +42,9 @@ def run(configuration: DictConfig) -> None:
     contract = contract_for_store(info, network)
     task = SegmentationTask(
         segmenter=segmenter_for_store(info, network),
-        loss=hydra.utils.instantiate(configuration.loss, frequencies=info.frequencies, lat=info.lat),
+        loss=hydra.utils.instantiate(configuration.loss, _partial_=True)(
+            frequencies=info.frequencies, area_weights=torch.from_numpy(area_weights(info.lat))
+        ),
         optimizer=hydra.utils.instantiate(configuration.optimizer),
         scheduler=hydra.utils.instantiate(configuration.scheduler),
         contract=contract,
@@ -53,7 +57,7 @@ def run(configuration: DictConfig) -> None:
         default_root_dir=str(run_dir),
         callbacks=_callbacks(run_dir),
         enable_progress_bar=sys.stderr.isatty(),
-        logger=[CSVLogger(run_dir, name="", version=""), TensorBoardLogger(run_dir, name="", version="tensorboard")],
+        logger=TensorBoardLogger(run_dir, name="", version="tensorboard"),
     )
     count = sum(p.numel() for p in task.segmenter.parameters())
     log.info(
@@ -92,7 +96,7 @@ def _callbacks(run_dir: Path) -> list[Callback]:
             run_dir, filename="best", monitor="val/iou_mean", mode="max", save_last=True, enable_version_counter=False
         ),
         LearningRateMonitor(logging_interval="step"),
-        EpochReport(),
+        EpochReport(run_dir / "metrics.csv"),
     ]
     if sys.stderr.isatty():
         callbacks.append(RichProgressBar())

@@ -80,7 +80,5 @@ def fit_to_network(ds: xr.Dataset, contract: Contract, *, regrid: bool = False, 
         )
     lat, lon = grid_within(grid_lat, grid_lon, ds)
     if lat.size < 2 or lon.size < 2:
-        raise InputError(
-            f"{origin}: the input covers less than 2 x 2 cells of the network's grid; give more."
-        )
+        raise InputError(f"{origin}: the input covers less than 2 x 2 cells of the network's grid; give more.")
     return Fit(images, lat, lon, regrid=True)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
-from segmentation_models_pytorch.encoders import get_encoder
 from torch import Tensor, nn
 
 from climseg.errors import InputError
+from climseg.models.smp import build_encoder
 
 
 class DeepLabV3Plus(nn.Module):
@@ -33,7 +34,7 @@ class DeepLabV3Plus(nn.Module):
         (B, C, H, W) -> logits (B, K, H, W); ``stride`` (the output stride) divides H and W.
 
     Raises:
-        InputError: For an unknown encoder or output stride.
+        InputError: For an unknown encoder, weights or output stride, or an encoder that cannot be dilated.
     """
 
     def __init__(
@@ -50,22 +51,24 @@ class DeepLabV3Plus(nn.Module):
         input_skip_channels: Sequence[int] = (64, 128),
     ) -> None:
         super().__init__()
+        if output_stride not in (8, 16, 32):
+            raise InputError(f"DeepLabV3Plus: output_stride {output_stride} is not one of 8, 16 and 32")
         self.stride = output_stride
-        self.encoder = get_encoder(encoder, in_channels, weights=encoder_weights, output_stride=output_stride)
+        self.encoder, channels = build_encoder(encoder, encoder_weights, in_channels, output_stride)
 
-        self.aspp = _ASPP(self.encoder.out_channels[-1], aspp_channels, atrous_rates)
+        self.aspp = _ASPP(channels[-1], aspp_channels, atrous_rates)
 
         halvings = int(math.log2(output_stride)) - 2  # from the output stride to 1/4
         widths = [aspp_channels, *[decoder_channels] * halvings]
-        self.up_to_quarter = nn.Sequential(*(_upsampling(a, b) for a, b in zip(widths, widths[1:], strict=False)))
-        self.low_level_skip = _convolution(self.encoder.out_channels[2], low_level_channels, 1)
+        self.up_to_quarter = nn.Sequential(*(_upsampling(a, b) for a, b in pairwise(widths)))
+        self.low_level_skip = _convolution(channels[2], low_level_channels, 1)
         self.decode_quarter = _two_convolutions(decoder_channels + low_level_channels, decoder_channels)
 
         self.up_to_full = nn.Sequential(
             _upsampling(decoder_channels, decoder_channels), _upsampling(decoder_channels, decoder_channels)
         )
         widths = [in_channels, *input_skip_channels]
-        self.input_skip = nn.Sequential(*(_convolution(a, b, 3) for a, b in zip(widths, widths[1:], strict=False)))
+        self.input_skip = nn.Sequential(*(_convolution(a, b, 3) for a, b in pairwise(widths)))
         self.decode_full = _two_convolutions(decoder_channels + widths[-1], decoder_channels)
         self.classifier = nn.Conv2d(decoder_channels, classes, 1)
 
@@ -81,7 +84,8 @@ class DeepLabV3Plus(nn.Module):
         y = self.up_to_full(y)  # (B, D, H, W)
         y = torch.cat([y, self.input_skip(x)], dim=1)  # (B, D + 128, H, W)
         y = self.decode_full(y)  # (B, D, H, W)
-        return self.classifier(y)  # (B, K, H, W)
+        logits: Tensor = self.classifier(y)  # (B, K, H, W)
+        return logits
 
 
 class _ASPP(nn.Module):
@@ -106,7 +110,8 @@ class _ASPP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         mean = self.field_mean(x).expand(-1, -1, *x.shape[-2:])  # (B, A, h, w), the same everywhere
         branches = [branch(x) for branch in self.branches]  # each (B, A, h, w)
-        return self.project(torch.cat([*branches, mean], dim=1))  # (B, A, h, w)
+        context: Tensor = self.project(torch.cat([*branches, mean], dim=1))  # (B, A, h, w)
+        return context
 
 
 def _convolution(in_channels: int, out_channels: int, kernel_size: int, dilation: int = 1) -> nn.Sequential:

@@ -53,11 +53,11 @@ def pad_longitude(x: Tensor, cells: int) -> Tensor:
 class _PeriodicConv2d(nn.Conv2d):
     """A convolution that wraps in longitude (W) and pads with zeros in latitude (H)."""
 
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         north_south, west_east = int(self.padding[0]), int(self.padding[1])
         if west_east:
             input = pad_longitude(input, west_east)  # (B, C, H, W + 2 padding)
-        return F.conv2d(input, weight, bias, self.stride, (north_south, 0), self.dilation, self.groups)
+        return F.conv2d(input, self.weight, self.bias, self.stride, (north_south, 0), self.dilation, self.groups)
 
 
 def _pads_with_zeros(convolution: Any) -> bool:

@@ -11,9 +11,9 @@ from climseg.errors import InputError
 class Tiramisu(nn.Module):
     """Dense blocks down to 1/16 of the resolution and up again, with skips between equal resolutions.
 
-    As in Kurth et al. 2018 (arXiv:1810.01993), which differs from the first FC-DenseNet (Jegou et al. 2017): wider growth,
-    5x5 kernels, strided 1x1 convolutions instead of pooling, no pre-activation. The authors' runs had 16 channels and 64
-    first filters (7.50 M parameters), or 4 and 48 (7.13 M).
+    As in Kurth et al. 2018 (arXiv:1810.01993), which differs from the first FC-DenseNet (Jegou et al. 2017): wider
+    growth, 5x5 kernels, strided 1x1 convolutions instead of pooling, no pre-activation. The authors ran it with 16
+    channels and 64 first filters (7.50 M parameters), and with 4 and 48 (7.13 M).
 
     Args:
         in_channels: Number of input channels C.
@@ -102,7 +102,8 @@ class Tiramisu(nn.Module):
             block = up_block
             x = block(x)  # (B, ... + layers * growth, 2h, 2w)
 
-        return self.classifier(x)  # (B, K, H, W)
+        logits: Tensor = self.classifier(x)  # (B, K, H, W)
+        return logits
 
 
 class _DenseBlock(nn.Module):

@@ -131,7 +131,9 @@ def _times(ds: xr.Dataset, origin: str, time: str | None) -> tuple[str | None, x
     (dim,) = times.dims
     steps = ds.sizes.get("time", times.size)
     if steps != times.size or (dim != "time" and "time" in ds.sizes):
-        raise InputError(f"{origin}: has {steps} steps along 'time', but {name or time} gives {times.size} along {dim!r}.")
+        raise InputError(
+            f"{origin}: has {steps} steps along 'time', but {name or time} gives {times.size} along {dim!r}."
+        )
     return name, times
 
 

@@ -50,6 +50,7 @@ def combine_files(parts: Sequence[Part]) -> xr.Dataset:
 
 def _join(pieces: Sequence[tuple[Path, xr.DataArray]]) -> tuple[xr.Variable, Times]:
     """One variable of all its files along time, sorted, and its times."""
+    # Whole files first, so that single steps need moving only where the times of files interleave.
     pieces = sorted(pieces, key=lambda piece: piece[1].indexes["time"][0])
     # Concatenated without coordinates: xarray would compare those of each pair of files.
     fields = [array.variable for _, array in pieces]

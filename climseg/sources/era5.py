@@ -140,7 +140,12 @@ def _recipes(accumulation_hours: float) -> tuple[_Recipe, ...]:
 
 
 def open_era5(
-    input: Input, *, channels: Sequence[str] | None = None, time: str | None = None, accumulation_hours: float = 1.0
+    input: Input,
+    *,
+    channels: Sequence[str] | None = None,
+    labels: bool = False,
+    time: str | None = None,
+    accumulation_hours: float = 1.0,
 ) -> xr.Dataset:
     """Open ERA5 netCDF files as one canonical Dataset.
 
@@ -150,6 +155,7 @@ def open_era5(
     Args:
         input: Paths or patterns of netCDF files: of several times, variables or levels.
         channels: Names of channels, in the wanted order; None takes all that the files give.
+        labels: Must be False: ERA5 carries none. Every source has this option.
         time: The time of a single file that has none, for example ``"2011-10-11T00"``.
         accumulation_hours: The period over which ``tp`` was accumulated: 1 for hourly ERA5, 3 for its ensemble.
 
@@ -159,6 +165,8 @@ def open_era5(
     Raises:
         InputError: A file, its grid, its times, its units or its variables do not fit, by name.
     """
+    if labels:
+        raise InputError("ERA5 files carry no labels; make them with a heuristic, for example labels=kurth2018.")
     paths = expand_paths(input)
     if channels is not None:
         check_request(channels)

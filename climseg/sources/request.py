@@ -12,6 +12,8 @@ def check_request(channels: Sequence[str]) -> None:
         raise InputError(f"source.channels is {channels!r}; expected a list of names such as ['TMQ', 'PSL'], or null.")
     for position, name in enumerate(channels):
         if name not in CHANNELS:
-            raise InputError(f"{name!r} is not a channel{near_matches(name, CHANNELS)} Known: {', '.join(CHANNELS)}.")
+            raise InputError(
+                f"{name!r} is not a channel{near_matches(name, CHANNELS) or '.'} Known: {', '.join(CHANNELS)}."
+            )
         if name in channels[:position]:
             raise InputError(f"The channel {name} is asked for twice in source.channels.")

@@ -5,11 +5,10 @@ and real analyses', with masks that are true by construction. It holds no physic
 learnt or measured on it says anything about the climate.
 
 - ``climate``: zonal means by latitude and season from hand-made tables; ``surface``: made continents and mountains.
-- ``eddies``: random rotational waves with an n^-3 energy spectrum, drifting eastward, renewed every three days, stronger
-  in middle latitudes and in winter; pressure and heights geostrophic to them; moisture drawn out along their flow.
-- ``vortices``: tropical cyclones (Holland 1980 pressure and wind, warm and moist core), and lows of middle latitudes.
-- ``rivers``: rivers, and the decoys that no label marks: short plumes and tropical moisture blobs, beside the dry lows
-  of ``vortices``.
+- ``eddies``: random rotational waves with an n^-3 energy spectrum, drifting eastward, renewed every three days,
+  stronger in middle latitudes and in winter; pressure and heights geostrophic to them; moisture drawn out by it.
+- ``cyclones``: tropical cyclones (Holland 1980 pressure and wind, warm and moist core). ``rivers``: atmospheric rivers.
+- ``lows`` and ``decoys``, unlabelled: lows of middle latitudes, some dry; short moist plumes; tropical moisture blobs.
 - ``catalogue``: which object lives when; ``true_objects`` lists them. ``atmosphere`` puts all together.
 - ``files``: netCDF files of it.
 

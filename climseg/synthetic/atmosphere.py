@@ -8,20 +8,20 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from climseg.canonical import DIMS, check_canonical, to_canonical
+from climseg.canonical import DIMS, orient, to_canonical
 from climseg.channels import ATMOSPHERIC_RIVER, CHANNELS, LABELS, TROPICAL_CYCLONE
 from climseg.errors import InputError
 from climseg.grid import GRAVITY
-from climseg.synthetic.canvas import window
+from climseg.synthetic.canvas import Fields, Floats, window
 from climseg.synthetic.catalogue import objects_at
 from climseg.synthetic.climate import zonal_mean
 from climseg.synthetic.clock import model_days, season, time_axis
-from climseg.synthetic.eddies import Eddies, eddies
-from climseg.synthetic.rivers import LABEL_EXCESS, LABEL_LATITUDE, paint_blob, paint_filament
-from climseg.synthetic.surface import land_fraction, terrain_height
-from climseg.synthetic.vortices import AIR_DENSITY, paint_cyclone, paint_low
-
-Floats = NDArray[np.float64]
+from climseg.synthetic.cyclones import paint_cyclone
+from climseg.synthetic.decoys import paint_blob, paint_plume
+from climseg.synthetic.eddies import AIR_DENSITY, Eddies, eddies
+from climseg.synthetic.lows import paint_low
+from climseg.synthetic.rivers import LABEL_EXCESS, LABEL_LATITUDE, paint_river
+from climseg.synthetic.surface import continents
 
 GAS_CONSTANT: Final = 287.05  # of dry air, J/kg/K
 LAPSE_RATE: Final = 0.0065  # K/m
@@ -40,16 +40,15 @@ class Grid:
 
 
 def prepare_grid(lat: ArrayLike, lon: ArrayLike) -> Grid:
-    """Check a canonical latitude and longitude axis and put the continents on it.
+    """Make the axes canonical and put the continents on them.
 
     Raises:
-        InputError: They do not ascend, or the first longitude is not in [0, 360).
+        InputError: They have fewer than two points, are not monotonic, leave the sphere, or have gaps in longitude.
     """
-    rows, columns = (np.asarray(a, dtype=np.float64) for a in (lat, lon))
-    axes = {"time": np.zeros(1), "lat": rows, "lon": columns}
-    check_canonical(xr.Dataset(coords=axes), origin="the grid asked for")
-    at = rows[:, None], columns[None, :]
-    return Grid(rows, columns, land_fraction(*at), terrain_height(*at))
+    asked = xr.Dataset(coords={"time": [0], "lat": np.asarray(lat), "lon": np.asarray(lon)})
+    canonical = orient(asked, "the grid asked for")
+    rows, columns = canonical["lat"].values, canonical["lon"].values
+    return Grid(rows, columns, *continents(rows[:, None], columns[None, :]))
 
 
 def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: int = 0) -> xr.Dataset:
@@ -59,10 +58,10 @@ def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: 
     Values are those at the points, not means over cells.
 
     Args:
-        times: Increasing dates, datetime64, pandas, datetime or cftime. The same date in two calendars counts other days
-            and sees other weather.
-        lat: (lat,) degrees, ascending.
-        lon: (lon,) degrees, ascending from a first value in [0, 360).
+        times: Increasing dates, datetime64, pandas, datetime or cftime. The same date in two calendars counts other
+            days and sees other weather.
+        lat: (lat,) degrees, at least two.
+        lon: (lon,) degrees, evenly spaced, at least two. The result has both axes in canonical order.
         seed: Names the world, 0 or more.
 
     Raises:
@@ -72,7 +71,7 @@ def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: 
 
 
 def make_on_grid(axis: xr.DataArray, grid: Grid, seed: int) -> xr.Dataset:
-    """``make_atmosphere`` on a time axis (from ``time_axis``) and a grid (from ``prepare_grid``) that are there already."""
+    """``make_atmosphere`` with the results of ``time_axis`` and ``prepare_grid``."""
     if seed < 0:
         raise InputError(f"seed is {seed}; expected 0 or more.")
     days, year_length = model_days(axis)
@@ -98,8 +97,10 @@ def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, ND
     _add_air_masses(fields, grid, weather, sun)
     for blob in alive.blobs:
         paint_blob(blob, day, fields, lat, lon)
-    for filament in [plume.at(day) for plume in alive.plumes] + [river for river, _ in rivers]:
-        paint_filament(filament, fields, lat, lon)
+    for plume in alive.plumes:
+        paint_plume(plume.at(day), fields, lat, lon)
+    for river, _ in rivers:
+        paint_river(river, fields, lat, lon)
     fields["TMQ"] += fields["EXCESS"]
     fields["QREFHT"] *= 1.0 + 0.006 * fields["EXCESS"]
     for cyclone in cyclones:
@@ -114,7 +115,7 @@ def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, ND
     return {name: fields[name].astype(np.float32) for name in CHANNELS} | {LABELS: mask.astype(np.int8)}
 
 
-def _add_eddies(fields: dict[str, Floats], weather: Eddies) -> None:
+def _add_eddies(fields: Fields, weather: Eddies) -> None:
     """The random waves: a low is low at the surface and at 200 hPa, cold below the tropopause and warm above it."""
     fields["PSL"] += AIR_DENSITY * GRAVITY * weather.height
     fields["U850"] += weather.u
@@ -124,7 +125,7 @@ def _add_eddies(fields: dict[str, Floats], weather: Eddies) -> None:
     fields["Z200"] += weather.height + weather.thickness
 
 
-def _turn_near_surface(fields: dict[str, Floats], grid: Grid) -> None:
+def _turn_near_surface(fields: Fields, grid: Grid) -> None:
     """The wind at the lowest level: 850 hPa's, turned by 20 degrees towards low pressure, weaker, most so over land."""
     ratio = 0.85 - 0.3 * grid.land
     along, across = 0.94 * ratio, 0.34 * ratio * np.tanh(grid.lat / 10.0)[:, None]
@@ -132,7 +133,7 @@ def _turn_near_surface(fields: dict[str, Floats], grid: Grid) -> None:
     fields["VBOT"] += along * fields["V850"] + across * fields["U850"]
 
 
-def _add_air_masses(fields: dict[str, Floats], grid: Grid, weather: Eddies, sun: float) -> None:
+def _add_air_masses(fields: Fields, grid: Grid, weather: Eddies, sun: float) -> None:
     """Moisture, temperature near the surface and showers: the air is that of the latitude the flow brings it from."""
     lat = grid.lat[:, None]
     pushed = np.tanh((fields["V850"] - weather.v) / 14.0)
@@ -154,7 +155,7 @@ def _add_air_masses(fields: dict[str, Floats], grid: Grid, weather: Eddies, sun:
     fields["PRECT"] += 1.5e-7 * (moisture / 40.0) ** 1.5 * shower**3
 
 
-def _add_climate(fields: dict[str, Floats], grid: Grid, sun: float) -> None:
+def _add_climate(fields: Fields, grid: Grid, sun: float) -> None:
     """Zonal means, and what follows hydrostatically from the rest: heights and the pressure at the ground."""
     for name in ("U850", "UBOT", "VBOT", "T500", "T200"):
         fields[name] += zonal_mean(name, grid.lat, sun)[:, None]

@@ -9,8 +9,10 @@ import numpy as np
 
 from climseg.channels import ATMOSPHERIC_RIVER, TROPICAL_CYCLONE
 from climseg.synthetic.clock import model_days, season, time_axis
-from climseg.synthetic.rivers import Blob, Plume, River, draw_blob, draw_plume, draw_river
-from climseg.synthetic.vortices import Cyclone, DryLow, draw_cyclone, draw_dry_low
+from climseg.synthetic.cyclones import Cyclone, draw_cyclone
+from climseg.synthetic.decoys import Blob, Plume, draw_blob, draw_plume
+from climseg.synthetic.lows import DryLow, draw_dry_low
+from climseg.synthetic.rivers import River, draw_river
 
 # Every epoch has its own random numbers; no object lives as long as one.
 EPOCH_DAYS: Final = 30.0
@@ -74,8 +76,7 @@ class TrueObject:
 def true_objects(times: Iterable[Any], seed: int = 0) -> list[TrueObject]:
     """The cyclones and rivers behind the labels of ``make_atmosphere(times, ..., seed)``, by time, then id.
 
-    A cyclone is listed while its label disk is not empty, a river while its strength exceeds a tenth; a river whose
-    excess nowhere reaches the label's threshold has no labelled cell yet.
+    Each is listed while it reaches its label's threshold somewhere.
 
     Args:
         times: As for ``make_atmosphere``.
@@ -89,22 +90,25 @@ def true_objects(times: Iterable[Any], seed: int = 0) -> list[TrueObject]:
         for name, cyclone in alive.cyclones:
             state = cyclone.at(float(day))
             if state.label_radius > 0.0:
-                found.append(
-                    TrueObject(
-                        name, TROPICAL_CYCLONE, time, state.lat, state.lon, state.label_radius, 0.0, state.drop,
-                        state.max_wind, 0.0,
-                    )
-                )  # fmt: skip
+                where = {"lat": state.lat, "lon": state.lon, "radius": state.label_radius, "length": 0.0}
+                what = {"drop": state.drop, "wind": state.max_wind, "excess": 0.0}
+                found.append(TrueObject(name, TROPICAL_CYCLONE, time, **where, **what))
         for name, river in alive.rivers:
             filament, low = river.at(float(day))
-            if filament.excess > 0.1 * river.excess:
+            if filament.is_labelled:
                 middle = filament.lat.size // 2
-                found.append(
-                    TrueObject(
-                        name, ATMOSPHERIC_RIVER, time, float(filament.lat[middle]), float(filament.lon[middle] % 360.0),
-                        filament.half_width, filament.length, low.depth, filament.jet, filament.greatest_excess,
-                    )
-                )  # fmt: skip
+                where = {
+                    "lat": float(filament.lat[middle]),
+                    "lon": float(filament.lon[middle] % 360.0),
+                    "radius": filament.half_width,
+                    "length": filament.length,
+                }
+                what = {
+                    "drop": low.depth,
+                    "wind": float(filament.jet.max()),
+                    "excess": float(filament.excess.max()),
+                }
+                found.append(TrueObject(name, ATMOSPHERIC_RIVER, time, **where, **what))
     return found
 
 

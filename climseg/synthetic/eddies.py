@@ -6,7 +6,7 @@ interpolated to it. So the weather at a point depends on the seed and the time a
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,10 @@ from scipy.special import sph_legendre_p_all
 from climseg.grid import EARTH_RADIUS, GRAVITY, rotational_wind
 from climseg.synthetic.climate import zonal_mean
 
-Floats = NDArray[np.float64]
-Complex = NDArray[np.complex128]
+Floats: TypeAlias = NDArray[np.float64]
+Complex: TypeAlias = NDArray[np.complex128]
+
+AIR_DENSITY: Final = 1.15  # kg/m3, near the surface
 
 DEGREES: Final = 61  # n and m run from 0 to 60
 LATITUDES: Final = np.linspace(-90.0, 90.0, 121)
@@ -178,7 +180,7 @@ def _amplitudes() -> Floats:
     variance[:, 0] = 0.0
     m = np.arange(DEGREES)[:, None]
     kept = n[None, :] >= m
-    # Shared by the 2n+1 orders; scipy's harmonics have mean square 1/(4 pi) (complex parts: m = 0 counts once, m > 0 twice).
+    # Shared by the 2n+1 orders; scipy's harmonics have mean square 1/(4 pi), and orders m > 0 count twice.
     share = 4 * np.pi * variance[:, None, :] / (2 * n + 1) * np.where(m == 0, 1.0, 0.5)
     return np.asarray(np.sqrt(share) * kept)
 

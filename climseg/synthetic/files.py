@@ -45,8 +45,8 @@ def write_files(
     Args:
         output: The folder; it is made.
         times: As for ``make_atmosphere``.
-        lat: (lat,) degrees, ascending.
-        lon: (lon,) degrees, ascending.
+        lat: As for ``make_atmosphere``.
+        lon: As for ``make_atmosphere``.
         seed: As for ``make_atmosphere``.
         per: What one file holds.
         progress: Called with the number of time steps done and of all after every step.
@@ -115,9 +115,9 @@ def _define(file: netCDF4.Dataset, step: xr.Dataset, axis: xr.DataArray, grid: G
         variable.setncatts(step[name].attrs | (time_attributes if name == "time" else {}))
         variable[:] = values
     chunks = (1, grid.lat.size, grid.lon.size)
-    for name, data in step.data_vars.items():
+    for key, data in step.data_vars.items():
         variable = file.createVariable(
-            str(name), data.dtype, DIMS, compression="zlib", complevel=1, chunksizes=chunks, fill_value=False
+            str(key), data.dtype, DIMS, compression="zlib", complevel=1, chunksizes=chunks, fill_value=False
         )
         variable.setncatts(data.attrs)
 

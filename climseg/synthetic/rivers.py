@@ -1,57 +1,57 @@
-"""Moist filaments: atmospheric rivers, which are labelled, and what resembles them and is not."""
+"""Atmospheric rivers: long moist filaments with a low-level jet, tied to a low at their poleward end."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from climseg.grid import EARTH_RADIUS, great_circle_distance, unit_vectors
-from climseg.synthetic.canvas import box, life_cycle, smooth_step, window
-from climseg.synthetic.vortices import Low
+from climseg.grid import EARTH_RADIUS, away_from, great_circle_distance, unit_vectors
+from climseg.synthetic.canvas import Fields, Floats, box, life_cycle, smooth_step
+from climseg.synthetic.lows import Low
 
-Floats = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
 
-# A river is labelled where its own TMQ excess (kg/m2) reaches this, poleward of LABEL_LATITUDE (degrees). With what
-# lies below it, its core exceeds the 24 kg/m2 of Kurth et al. 2018 up to middle latitudes.
+# A river is labelled where its own TMQ excess (kg/m2) reaches this, poleward of LABEL_LATITUDE (degrees). With the
+# climate's moisture below it, most rivers exceed the damped 24 kg/m2 of Kurth et al. 2018 up to middle latitudes.
 LABEL_EXCESS: Final = 8.0
 LABEL_LATITUDE: Final = 20.0
-_POINTS: Final = 96  # along the axis: less than 80 km apart
+_POINTS: Final = 96  # along a river's axis: less than 80 km apart
 
 
 @dataclass(frozen=True)
 class Filament:
-    """A filament at one time.
+    """A moist filament at one time.
 
     Attributes:
-        lat: (points,) of the axis in degrees, from its tropical to its poleward end.
+        lat: (points,) of the axis in degrees, from one end to the other.
         lon: (points,) degrees, unwrapped.
         half_width: Distance from the axis in m at which the excess has halved.
-        excess: TMQ excess in kg/m2 at the equator's warmth; on the axis it falls with the cosine of latitude.
-        jet: Wind along the axis at 850 hPa in m/s.
+        excess: (points,) TMQ excess on the axis in kg/m2.
+        jet: (points,) wind along the axis at 850 hPa in m/s.
     """
 
     lat: Floats
     lon: Floats
     half_width: float
-    excess: float
-    jet: float
-
-    @property
-    def greatest_excess(self) -> float:
-        """Largest TMQ excess on the axis in kg/m2."""
-        return float(self.excess * (_ends(self.lat.size) * np.cos(np.radians(self.lat))).max())
+    excess: Floats
+    jet: Floats
 
     @property
     def length(self) -> float:
         """Length of the axis in m."""
         return float(great_circle_distance(self.lat[1:], self.lon[1:], self.lat[:-1], self.lon[:-1]).sum())
 
+    @property
+    def is_labelled(self) -> bool:
+        """Whether it reaches the labels' threshold anywhere, as a river."""
+        return bool(np.any((self.excess >= LABEL_EXCESS) & (np.abs(self.lat) >= LABEL_LATITUDE)))
+
 
 @dataclass(frozen=True)
 class River:
-    """A river's whole life, tied to a low at its poleward end.
+    """A river's whole life.
 
     Attributes:
         birth: Model day.
@@ -67,8 +67,8 @@ class River:
         bend_lon: How far along the trail the axis bends, 0 to 1.
         bend_lat: How far poleward it has come there, 0 to 1.
         half_width: m.
-        excess: kg/m2, full-grown.
-        jet: m/s, full-grown.
+        excess: TMQ excess of the full-grown river in kg/m2, before it falls with the cosine of latitude.
+        jet: Of the full-grown river, m/s.
     """
 
     birth: float
@@ -88,21 +88,21 @@ class River:
     jet: float
 
     def at(self, day: float) -> tuple[Filament, Low]:
-        """The river and its low on a model day of its life; it grows longer with age."""
+        """The river and its low on a model day of its life; the river grows longer with age."""
         age = day - self.birth
-        sign = np.sign(self.lat)
-        low_lat, low_lon = abs(self.lat) + self.poleward * age, self.lon + self.east * age
+        sign = float(np.sign(self.lat))
         strength = life_cycle(age / self.life, 0.25, 0.25)
-        trail = self.trail * (0.7 + 0.3 * age / self.life)
-        # The head wraps round the low's poleward side; a quadratic Bezier curve in longitude and latitude.
-        start = np.array([low_lon - trail, self.root])
+        low_lat, low_lon = abs(self.lat) + self.poleward * age, self.lon + self.east * age
+        # A quadratic Bezier curve in longitude and latitude, whose head wraps round the low's poleward side.
+        start = np.array([low_lon - self.trail * (0.7 + 0.3 * age / self.life), self.root])
         end = np.array([low_lon + 6.0, low_lat + 2.0])
         bend = start + (end - start) * np.array([self.bend_lon, self.bend_lat])
         s = np.linspace(0.0, 1.0, _POINTS)[:, None]
-        axis = (1 - s) ** 2 * start + 2 * s * (1 - s) * bend + s**2 * end
-        filament = Filament(sign * axis[:, 1], axis[:, 0], self.half_width, self.excess * strength, self.jet * strength)
-        low = Low(float(sign * low_lat), float(low_lon % 360.0), self.depth * strength, self.radius, 0.0)
-        return filament, low
+        axis = (1.0 - s) ** 2 * start + 2.0 * s * (1.0 - s) * bend + s**2 * end
+        lat, lon = sign * axis[:, 1], axis[:, 0]
+        along = strength * ends(_POINTS, 0.1)
+        filament = Filament(lat, lon, self.half_width, self.excess * along * np.cos(np.radians(lat)), self.jet * along)
+        return filament, Low(sign * low_lat, low_lon, self.depth * strength, self.radius, 0.0)
 
 
 def draw_river(rng: np.random.Generator, birth: float, season: float) -> River:
@@ -127,131 +127,46 @@ def draw_river(rng: np.random.Generator, birth: float, season: float) -> River:
     )
 
 
-@dataclass(frozen=True)
-class Plume:
-    """A decoy's whole life: a moist filament too short for a river and without its jet; no label marks it."""
-
-    birth: float
-    life: float
-    lat: float
-    lon: float
-    east: float
-    rise_lat: float
-    rise_lon: float
-    half_width: float
-    excess: float
-
-    def at(self, day: float) -> Filament:
-        """The plume on a model day of its life."""
-        age = day - self.birth
-        strength = life_cycle(age / self.life, 0.3, 0.3)
-        s = np.linspace(-0.5, 0.5, 24)
-        lat = self.lat + np.sign(self.lat) * self.rise_lat * s
-        return Filament(
-            lat, self.lon + self.east * age + self.rise_lon * s, self.half_width, self.excess * strength, 0.0
-        )
+def ends(points: int, share: float) -> Floats:
+    """1 along an axis of so many points, falling to 0 over this share of it at either end."""
+    s = np.linspace(0.0, 1.0, points)
+    return np.asarray(smooth_step(s / share) * smooth_step((1.0 - s) / share))
 
 
-def draw_plume(rng: np.random.Generator, birth: float, season: float) -> Plume:
-    """A plume of 700 to 1300 km between 22 and 48 degrees."""
-    del season  # as likely at any time of the year
-    sign = 1.0 if rng.random() < 0.5 else -1.0
-    return Plume(
-        birth=birth,
-        life=rng.uniform(1.5, 4.0),
-        lat=sign * rng.uniform(24.0, 46.0),
-        lon=rng.uniform(0.0, 360.0),
-        east=rng.uniform(3.0, 10.0),
-        rise_lat=rng.uniform(3.0, 8.0),
-        rise_lon=rng.uniform(3.0, 10.0),
-        half_width=rng.uniform(170e3, 300e3),
-        excess=rng.uniform(14.0, 24.0),
-    )
-
-
-@dataclass(frozen=True)
-class Blob:
-    """A decoy's whole life: a cloud of tropical moisture with rain; no label marks it."""
-
-    birth: float
-    life: float
-    lat: float
-    lon: float
-    west: float
-    radius: float
-    excess: float
-
-    def at(self, day: float) -> tuple[float, float, float]:
-        """Latitude, longitude and TMQ excess on a model day of its life."""
-        age = day - self.birth
-        return self.lat, self.lon - self.west * age, self.excess * life_cycle(age / self.life, 0.3, 0.3)
-
-
-def draw_blob(rng: np.random.Generator, birth: float, season: float) -> Blob:
-    """A blob within 18 degrees of the moisture band."""
-    return Blob(
-        birth=birth,
-        life=rng.uniform(2.0, 7.0),
-        lat=5.0 * season + rng.uniform(-18.0, 18.0),
-        lon=rng.uniform(0.0, 360.0),
-        west=rng.uniform(-3.0, 6.0),
-        radius=rng.uniform(250e3, 700e3),
-        excess=rng.uniform(6.0, 14.0),
-    )
-
-
-def paint_blob(blob: Blob, day: float, fields: dict[str, Floats], lat: Floats, lon: Floats) -> None:
-    """Add a blob's moisture and rain."""
-    lat0, lon0, excess = blob.at(day)
-    near = window(lat, lon, lat0, lon0, 2.5 * blob.radius)
-    if near is None:
+def paint_river(river: Filament, fields: Fields, lat: Floats, lon: Floats) -> None:
+    """Add a river: moisture in EXCESS (of several rivers the greatest), its jet, and rain towards its poleward end."""
+    found = across_filament(river, lat, lon)
+    if found is None:
         return
-    share = near.distance / blob.radius
-    shape = np.exp(-(share**2)) * (1.0 - smooth_step(share - 1.5))
-    fields["TMQ"][near.index] += excess * shape
-    fields["PRECT"][near.index] += 1.2e-8 * excess * shape**2
+    at, nearest, across = found
+    excess = river.excess[nearest] * profile(across)
+    fields["EXCESS"][at] = np.maximum(fields["EXCESS"][at], excess)
+    fields["PRECT"][at] += 4e-9 * excess * nearest / river.lat.size
+    _, east, north = away_from(river.lat[:-1], river.lon[:-1], river.lat[1:], river.lon[1:])
+    behind = np.maximum(nearest - 1, 0)
+    speed = river.jet[nearest] * np.exp(-(across**2))
+    for name, wind in (("U850", speed * east[behind]), ("V850", speed * north[behind])):
+        fields[name][at] += wind
+        fields[name.replace("850", "BOT")][at] += 0.5 * wind
 
 
-def paint_filament(filament: Filament, fields: dict[str, Floats], lat: Floats, lon: Floats) -> None:
-    """Add a filament: moisture (kept in EXCESS as the greatest of all rivers there), its jet, and its rain.
-
-    A plume (no jet) adds to TMQ directly, so that EXCESS holds rivers only.
-    """
+def across_filament(filament: Filament, lat: Floats, lon: Floats) -> tuple[Any, Indices, Floats] | None:
+    """Where a filament is near: index of the box, nearest axis point, and the distance in half-widths (3 at most)."""
     reach = 3.0 * filament.half_width
     at = box(lat, lon, filament.lat, filament.lon, reach)
     if at is None:
-        return
-    tree = cKDTree(unit_vectors(filament.lat, filament.lon))
+        return None
     points = unit_vectors(lat[at[0]], lon[at[1]])
-    chord, nearest = tree.query(points.reshape(-1, 3), distance_upper_bound=reach / EARTH_RADIUS)
-    chord, nearest = (a.reshape(points.shape[:2]) for a in (chord, nearest))
-    nearest = np.minimum(nearest, filament.lat.size - 1)  # points out of reach carry an infinite distance
-    across = np.minimum(chord * EARTH_RADIUS, reach) / filament.half_width
-    ends = _ends(filament.lat.size)
-    along = ends * np.cos(np.radians(filament.lat))
-    # Flat on top and steep at the edge, as moist tongues between two air masses are; half at half_width.
-    profile = np.exp(-np.log(2.0) * np.minimum(across, 2.9) ** 4) * (across < 2.5)
-    excess = filament.excess * along[nearest] * profile
-    if filament.jet == 0.0:
-        fields["TMQ"][at] += excess
-        fields["PRECT"][at] += 2.5e-9 * excess
-        return
-    fields["EXCESS"][at] = np.maximum(fields["EXCESS"][at], excess)
-    heading = np.gradient(unit_vectors(filament.lat, filament.lon), axis=0)
-    phi, lam = np.radians(filament.lat), np.radians(filament.lon)
-    east = -np.sin(lam) * heading[:, 0] + np.cos(lam) * heading[:, 1]
-    north = -np.sin(phi) * (np.cos(lam) * heading[:, 0] + np.sin(lam) * heading[:, 1]) + np.cos(phi) * heading[:, 2]
-    norm = np.hypot(east, north)
-    speed = filament.jet * ends[nearest] * np.exp(-(np.minimum(across, 5.0) ** 2)) * (across < 2.5)
-    u, v = speed * (east / norm)[nearest], speed * (north / norm)[nearest]
-    fields["U850"][at] += u
-    fields["V850"][at] += v
-    fields["UBOT"][at] += 0.5 * u
-    fields["VBOT"][at] += 0.5 * v
-    fields["PRECT"][at] += 4e-9 * excess * np.linspace(0.0, 1.0, filament.lat.size)[nearest]
+    tree = cKDTree(unit_vectors(filament.lat, filament.lon))
+    chord, nearest = (np.asarray(a) for a in tree.query(points, distance_upper_bound=reach / EARTH_RADIUS))
+    # A point beyond the reach comes with an infinite distance and an index past the end.
+    return (
+        at,
+        np.minimum(nearest, filament.lat.size - 1),
+        np.minimum(chord * EARTH_RADIUS / filament.half_width, 3.0),
+    )
 
 
-def _ends(points: int) -> Floats:
-    """1 along an axis, 0 at its two ends."""
-    s = np.linspace(0.0, 1.0, points)
-    return np.asarray(smooth_step(s / 0.1) * smooth_step((1.0 - s) / 0.1))
+def profile(across: Floats) -> Floats:
+    """Excess by distance in half-widths: flat on top, steep at the edge, as a tongue between two air masses is."""
+    return np.asarray(np.exp(-np.log(2.0) * across**4))

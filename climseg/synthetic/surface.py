@@ -22,40 +22,37 @@ class _Ellipse:
 
 
 _ELLIPSES: Final = (
-    _Ellipse(52, 75, 21, 62, 500),
+    _Ellipse(52, 75, 23, 66, 450),
     _Ellipse(35, 88, 8, 14, 3600, False),
-    _Ellipse(8, 20, 24, 17, 750),
-    _Ellipse(52, 258, 19, 30, 500),
+    _Ellipse(8, 20, 27, 20, 700),
+    _Ellipse(52, 258, 21, 34, 450),
     _Ellipse(45, 250, 14, 8, 1500, False),
-    _Ellipse(-15, 302, 22, 13, 300),
+    _Ellipse(-15, 302, 25, 16, 300),
     _Ellipse(-22, 291, 22, 4, 2600, False),
-    _Ellipse(-25, 134, 9, 15, 350),
-    _Ellipse(73, 318, 9, 15, 2400),
+    _Ellipse(-25, 134, 11, 18, 300),
+    _Ellipse(73, 318, 10, 18, 2400),
     _Ellipse(-90, 0, 20, 720, 2900),
 )
 
 
-def land_fraction(lat: ArrayLike, lon: ArrayLike) -> Floats:
-    """0 over sea, 1 over land, with a soft coast; ``lat`` and ``lon`` in degrees broadcast."""
-    sea = np.ones(np.broadcast_shapes(np.shape(lat), np.shape(lon)))
-    for ellipse in _ELLIPSES:
-        if ellipse.is_land:
-            sea *= 1.0 - 1.0 / (1.0 + np.exp(np.minimum((_reach(ellipse, lat, lon) - 1.0) / 0.06, 60.0)))
-    return np.asarray(1.0 - sea)
+def continents(lat: ArrayLike, lon: ArrayLike) -> tuple[Floats, Floats]:
+    """Land fraction (0 over sea, 1 over land, a soft coast between) and surface height in m, never negative.
 
-
-def terrain_height(lat: ArrayLike, lon: ArrayLike) -> Floats:
-    """Surface height in m, never negative; ``lat`` and ``lon`` in degrees broadcast."""
-    height = np.zeros(np.broadcast_shapes(np.shape(lat), np.shape(lon)))
-    for ellipse in _ELLIPSES:
-        height += ellipse.height * np.exp(-(np.minimum(_reach(ellipse, lat, lon), 10.0) ** 2))
-    return np.asarray(height * land_fraction(lat, lon))
-
-
-def _reach(ellipse: _Ellipse, lat: ArrayLike, lon: ArrayLike) -> Floats:
-    """Squared distance from the centre, 1 on the ellipse, with bays and capes."""
-    north = (np.asarray(lat, dtype=np.float64) - ellipse.lat) / ellipse.half_lat
-    east = longitude_difference(lon, ellipse.lon) / ellipse.half_lon
-    phi, lam = np.radians(np.asarray(lat, dtype=np.float64)), np.radians(np.asarray(lon, dtype=np.float64))
+    Args:
+        lat: Degrees; broadcasts with ``lon``.
+        lon: Degrees.
+    """
+    rows, columns = np.asarray(lat, dtype=np.float64), np.asarray(lon, dtype=np.float64)
+    phi, lam = np.radians(rows), np.radians(columns)
+    # Bays and capes; whole waves round the globe, so that nothing shows at the seam.
     coast = np.sin(7.0 * lam + 3.0 * np.sin(9.0 * phi)) * np.cos(11.0 * phi + 2.0 * np.sin(5.0 * lam))
-    return np.asarray(np.maximum(north**2 + east**2 + 0.45 * coast * np.cos(phi), 0.0))
+    coast *= 0.45 * np.cos(phi)
+    sea, height = np.ones(coast.shape), np.zeros(coast.shape)
+    for ellipse in _ELLIPSES:
+        north = ((rows - ellipse.lat) / ellipse.half_lat) ** 2
+        east = (longitude_difference(columns, ellipse.lon) / ellipse.half_lon) ** 2
+        reach = np.clip(north + east + coast, 0.0, 5.0)  # 1 on the ellipse
+        height += ellipse.height * np.exp(-(reach**2))
+        if ellipse.is_land:
+            sea *= 1.0 - 1.0 / (1.0 + np.exp((reach - 1.0) / 0.06))
+    return 1.0 - sea, (1.0 - sea) * height

@@ -66,7 +66,7 @@ class Contract:
     def build(self) -> Segmenter:
         """The network with the right shapes; weights and statistics are still to be loaded."""
         channels = len(self.channels)
-        network = build_network(self.network, in_channels=channels, classes=len(self.classes))
+        network = build_network(self.network, in_channels=channels, classes=len(self.classes), pretrained=False)
         return Segmenter(network, mean=[0.0] * channels, std=[1.0] * channels, periodic=self.periodic)
 
 

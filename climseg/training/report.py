@@ -1,7 +1,9 @@
-"""One line per epoch: loss and the IoU of every class."""
+"""One line per epoch, in the log and in a table: loss and the IoU of every class."""
 
+import csv
 import logging
 import time
+from pathlib import Path
 
 import pytorch_lightning as pl
 
@@ -9,11 +11,20 @@ from climseg.channels import CLASS_ABBREVIATIONS
 
 log = logging.getLogger(__name__)
 
+_METRICS = ("train/loss_epoch", "val/loss", *(f"val/iou_{c.lower()}" for c in CLASS_ABBREVIATIONS), "val/iou_mean")
+
 
 class EpochReport(pl.Callback):
-    """Logs ``epoch 3/30  loss 0.0123  IoU BG 0.98 TC 0.61 AR 0.72`` after every validation, on rank 0."""
+    """After every epoch, on rank 0: logs ``epoch 3/30  loss 0.0123  IoU BG 0.981 TC 0.612 AR 0.720  (12 s)``.
 
-    def __init__(self) -> None:
+    The same numbers go as a row into a CSV table, which a resumed run continues (Lightning's own CSVLogger begins anew).
+
+    Args:
+        table: The CSV file.
+    """
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
         self._started = time.monotonic()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -24,17 +35,17 @@ class EpochReport(pl.Callback):
         """Report the epoch."""
         if not trainer.is_global_zero:
             return
-        values = trainer.callback_metrics
-        scores = " ".join(
-            f"{name} {float(values[key]):.3f}"
-            for name in CLASS_ABBREVIATIONS
-            if (key := f"val/iou_{name.lower()}") in values
+        seconds = time.monotonic() - self._started
+        metrics = {name: float(trainer.callback_metrics.get(name, float("nan"))) for name in _METRICS}
+        row = (
+            {"epoch": trainer.current_epoch + 1, "step": trainer.global_step} | metrics | {"seconds": round(seconds, 1)}
         )
-        log.info(
-            "epoch %d/%s  loss %.5f  IoU %s  (%.0f s)",
-            trainer.current_epoch + 1,
-            trainer.max_epochs if trainer.max_epochs and trainer.max_epochs > 0 else "?",
-            float(values.get("train/loss_epoch", float("nan"))),
-            scores,
-            time.monotonic() - self._started,
-        )
+        new = not self._table.exists()
+        with self._table.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+        scores = " ".join(f"{c} {metrics[f'val/iou_{c.lower()}']:.3f}" for c in CLASS_ABBREVIATIONS)
+        last = trainer.max_epochs if trainer.max_epochs and trainer.max_epochs > 0 else "?"
+        log.info("epoch %d/%s  loss %.5f  IoU %s  (%.0f s)", row["epoch"], last, metrics[_METRICS[0]], scores, seconds)

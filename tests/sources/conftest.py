@@ -35,10 +35,11 @@ def write_file(tmp_path: Path) -> Callable[..., Path]:
             cftimes = hasattr(times[0], "calendar")
             coordinates = {t: list(times) if cftimes else np.array(times, "datetime64[ns]")} | coordinates
         coordinates |= extra or {}
+        sizes = xr.Dataset(coords=coordinates).sizes
         variables = {}
         for variable, (values, units, *own_dims) in fields.items():
             axes = own_dims[0] if own_dims else tuple(d for d in dims if d in coordinates)
-            shape = [np.size(coordinates[a]) for a in axes]
+            shape = [sizes[axis] for axis in axes]
             values = np.asarray(values, dtype=getattr(values, "dtype", np.float32))
             attributes = {} if units is None else {"units": units}
             variables[variable] = (axes, np.broadcast_to(values, shape), attributes)

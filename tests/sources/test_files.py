@@ -209,7 +209,9 @@ def test_a_noleap_calendar_gives_dates_without_leap_days(tmp_path: Path) -> None
     ]
 
 
-@pytest.mark.parametrize(("units", "calendar"), [("fortnights since 2000-01-01", "standard"), ("days since x", "noleap")])
+@pytest.mark.parametrize(
+    ("units", "calendar"), [("fortnights since 2000-01-01", "standard"), ("days since x", "noleap")]
+)
 def test_a_time_that_cannot_be_decoded_is_refused_with_its_units(tmp_path: Path, units: str, calendar: str) -> None:
     path = _write_times(tmp_path / "a.nc", [1.0], units=units, calendar=calendar)
     with pytest.raises(InputError, match=rf"a\.nc: variable time in '{units}'"):

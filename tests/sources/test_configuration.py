@@ -1,0 +1,18 @@
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.utils import get_method
+
+CONF = Path(__file__).parents[2] / "conf" / "source"
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_source_s_file_lists_exactly_the_options_of_its_function_with_their_defaults(path: Path) -> None:
+    options = yaml.safe_load(path.read_text())
+    function = get_method(options.pop("_target_"))
+    assert options.pop("_partial_") is True
+    parameters = list(inspect.signature(function).parameters.values())
+    assert parameters[0].name == "input"
+    assert options == {parameter.name: parameter.default for parameter in parameters[1:]}
