@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @cache
 def coastlines() -> list[NDArray[np.float64]]:
-    """Coastlines of all land, islands and large lakes' shores at the scale 1:50 million.
+    """Coastlines of all land and islands, and the shore of the Caspian Sea, at the scale 1:50 million.
 
     From Natural Earth's 1:50m land (public domain, naturalearthdata.com) as packed by TopoJSON world-atlas 2.0.2
     (land-50m.json). ``coastlines.npz`` was made from its arcs: rounded to 0.01 degrees, points that then repeat left

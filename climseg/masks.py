@@ -98,11 +98,12 @@ class MaskWriter:
     ) -> None:
         """Close; rename when all went well, remove otherwise."""
         self._file.close()
-        if kind is None:
-            assert self._written == self._axes.sizes["time"], "a time step was not written"
+        complete = self._written == self._axes.sizes["time"]
+        if kind is None and complete:
             self._partial.replace(self._output)
         else:
             self._partial.unlink(missing_ok=True)
+        assert kind is not None or complete, "a time step was not written"
 
     def _as_source(self, field: NDArray[Any]) -> NDArray[Any]:
         """Rows and columns in the order of the source file."""

@@ -16,7 +16,7 @@ def input_paths(value: object) -> list[Path]:
 
 
 def open_input(configuration: DictConfig, paths: list[Path], channels: list[str] | None = None) -> xr.Dataset:
-    """The canonical Dataset of input files through ``source=``, with these channels or those that the source chooses."""
+    """The canonical Dataset of input files through ``source=``, with these channels or the source's own choice."""
     chosen = {} if channels is None else {"channels": channels}
     fields: xr.Dataset = hydra.utils.instantiate(configuration.source)([str(p) for p in paths], **chosen)
     return fields

@@ -20,5 +20,5 @@ def run(configuration: DictConfig) -> None:
         fields = open_input(configuration, input_paths(configuration.fields), [configuration.field])
     time = None if configuration.time is None else str(configuration.time)
     output = Path(str(configuration.output))
-    save_map(masks, fields, time, output)
+    save_map(masks, fields, time, output, configuration.field)
     log.info("picture: %s", output)

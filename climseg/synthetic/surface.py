@@ -24,7 +24,7 @@ class _Ellipse:
 _ELLIPSES: Final = (
     _Ellipse(52, 75, 23, 66, 450),
     _Ellipse(35, 88, 8, 14, 3600, False),
-    _Ellipse(8, 20, 27, 20, 700),
+    _Ellipse(8, 38, 27, 20, 700),
     _Ellipse(52, 258, 21, 34, 450),
     _Ellipse(45, 250, 14, 8, 1500, False),
     _Ellipse(-15, 302, 25, 16, 300),

@@ -17,7 +17,7 @@ _METRICS = ("train/loss_epoch", "val/loss", *(f"val/iou_{c.lower()}" for c in CL
 class EpochReport(pl.Callback):
     """After every epoch, on rank 0: logs ``epoch 3/30  loss 0.0123  IoU BG 0.981 TC 0.612 AR 0.720  (12 s)``.
 
-    The same numbers go as a row into a CSV table, which a resumed run continues (Lightning's own CSVLogger begins anew).
+    The same numbers go as a row into a CSV table, which a resumed run continues (Lightning's own begins anew).
 
     Args:
         table: The CSV file.

@@ -37,9 +37,8 @@ def test_steps_get_their_files_with_the_hour_in_the_name(tmp_path: Path) -> None
 
 
 def test_a_noleap_calendar_reaches_the_file(tmp_path: Path) -> None:
-    (path,) = write_files(
-        tmp_path, [cftime.DatetimeNoLeap(2004, 2, 28), cftime.DatetimeNoLeap(2004, 2, 28, 6)], LAT, LON
-    )
+    times = [cftime.DatetimeNoLeap(2004, 2, 28), cftime.DatetimeNoLeap(2004, 2, 28, 6)]
+    (path,) = write_files(tmp_path, times, LAT, LON)
     with xr.open_dataset(path) as ds:
         assert ds["time"].dt.calendar == "noleap"
         assert list(ds["time"].values) == times
