@@ -165,7 +165,8 @@ def away_from(lat0: ArrayLike, lon0: ArrayLike, lat: ArrayLike, lon: ArrayLike) 
         Distance in m, and the eastward and northward parts of the unit vector (0, 0 at the centre itself).
     """
     centre = np.radians(np.asarray(lat0, dtype=np.float64))
-    phi, turn = np.radians(np.asarray(lat, dtype=np.float64)), np.radians(np.asarray(lon, dtype=np.float64) - lon0)
+    phi = np.radians(np.asarray(lat, dtype=np.float64))
+    turn = np.radians(np.asarray(lon, dtype=np.float64) - np.asarray(lon0, dtype=np.float64))
     sine, cosine, ahead = np.sin(phi), np.cos(phi), np.cos(turn)
     east = np.cos(centre) * np.sin(turn) + 0.0 * phi
     north = np.cos(centre) * sine * ahead - np.sin(centre) * cosine

@@ -30,24 +30,26 @@ def general_help(commands: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def command_help(command: str) -> str:
-    """What ``climseg COMMAND --help`` prints: purpose, example, keys with defaults, choices."""
+def command_help(command: str, words: Sequence[str] = ()) -> str:
+    """What ``climseg COMMAND [group=choice ...] --help`` prints: purpose, example, keys with defaults, choices."""
     lines = [f"climseg {command} [key=value ...]", "", *_header(command), ""]
     groups = groups_of(command)
     choices = group_choices()
     if groups:
-        lines.append("Choices (the first named is the default; then KEY.OPTION=... for one of its options):")
+        lines.append("Choices (the first named is the default):")
         for group in groups:
             default = _default_choice(command, group)
             others = [c for c in choices[group] if c != default]
             lines.append(f"  {group} = {' | '.join([default, *others])}")
-        lines.append("")
+        lines += [f"Options of another choice: climseg {command} {groups[-1]}=CHOICE --help", ""]
     lines += ["Keys and their defaults (??? must be given):"]
     lines += [f"  {line}" for line in _body(f"{command}.yaml")]
+    asked = dict(word.split("=", 1) for word in words if "=" in word)
     for group in groups:
-        default = _default_choice(command, group)
-        lines += ["", f"Options of {group}={default}, as {group}.OPTION=...:"]
-        lines += [f"  {line}" for line in _body(f"{group}/{default}.yaml")]
+        choice = asked.get(group, _default_choice(command, group))
+        options = _body(f"{group}/{choice}.yaml") if choice in choices[group] else []
+        if options:
+            lines += ["", f"Options of {group}={choice}, as {group}.OPTION=...:", *(f"  {line}" for line in options)]
     return "\n".join(lines)
 
 
@@ -63,15 +65,18 @@ def _header(command: str) -> list[str]:
 
 def _body(file: str) -> list[str]:
     """The keys of a configuration file with their comments, without its header, defaults list and machinery."""
+    text = (conf_folder() / file).read_text(encoding="utf-8")
+    if text.startswith("# @package _global_"):  # sets keys of other groups, has no options of its own
+        return []
     lines: list[str] = []
     in_defaults = in_header = False
-    for line in (conf_folder() / file).read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         in_header = line.startswith("#") and not lines
         if line.startswith("defaults:"):
             in_defaults = True
         elif in_defaults and not line.startswith((" ", "-")):
             in_defaults = False
-        if not (in_header or in_defaults or line.startswith(("_target_", "_partial_"))):
+        if not (in_header or in_defaults or line.startswith(("_target_", "_partial_", "_convert_"))):
             lines.append(line)
     return lines
 

@@ -34,6 +34,9 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("climseg: interrupted", file=sys.stderr)  # noqa: T201
         return 130
+    except BrokenPipeError:  # the reader of our output left, as in climseg --help | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except BaseException as error:
         message = _mistake(error)
         if message is None:
@@ -59,7 +62,7 @@ def _dispatch(arguments: list[str]) -> None:
             "See climseg --help."
         )
     if any(a in ("--help", "-h") for a in rest):
-        print(command_help(command))  # noqa: T201
+        print(command_help(command, rest))  # noqa: T201
         return
     configuration = compose(command, rest)
     importlib.import_module(f"climseg.cli.{command}").run(configuration)
@@ -81,7 +84,7 @@ def _quiet_libraries() -> None:
     first = os.environ.get("LOCAL_RANK", "0") == "0"  # the other processes of a DDP run stay silent
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
-    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric", "pint"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr"):
         warnings.filterwarnings("ignore", module=module)

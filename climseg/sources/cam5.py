@@ -13,7 +13,7 @@ from climseg.canonical import to_canonical
 from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError, near_matches
 from climseg.sources.axes import name_axes, on_grid
-from climseg.sources.combine import combine_files
+from climseg.sources.combine import combine_files, fuse
 from climseg.sources.era5 import ERA5_NAMES
 from climseg.sources.files import Input, expand_paths, open_netcdf
 from climseg.sources.request import check_request
@@ -57,7 +57,7 @@ def open_cam5(
     combined = combine_files([(path, _read(ds, wanted, path)) for path, ds in files])
     out = to_canonical(combined[wanted], str(paths[0]))
     out.attrs = {"source": "CAM5 netCDF"}
-    return out
+    return fuse(out)
 
 
 def _choose(channels: Sequence[str] | None, labels: bool, found: set[Any], paths: Sequence[Path]) -> list[str]:

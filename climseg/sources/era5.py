@@ -19,7 +19,7 @@ from climseg.channels import CHANNELS
 from climseg.errors import InputError
 from climseg.grid import GRAVITY
 from climseg.sources.axes import name_axes, on_grid
-from climseg.sources.combine import combine_files
+from climseg.sources.combine import combine_files, fuse
 from climseg.sources.files import Input, expand_paths, open_netcdf
 from climseg.sources.request import check_request
 from climseg.units import convert_units, is_convertible
@@ -190,7 +190,7 @@ def open_era5(
     out["time"].encoding = dict(raw["time"].encoding)
     canonical = to_canonical(out, str(paths[0]))
     canonical.attrs = {"source": "ERA5 netCDF"}
-    return canonical
+    return fuse(canonical)
 
 
 def _find_fields(ds: xr.Dataset, fields: set[_Field], origin: str) -> dict[_Field, xr.DataArray]:

@@ -23,6 +23,7 @@ from climseg.canonical import LABEL_ATTRIBUTES, check_canonical
 from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.grid import is_periodic
+from climseg.masks import encode_times
 from climseg.store.info import StoreInfo
 from climseg.store.statistics import SampleStatistics, merge_statistics, sample_statistics
 
@@ -137,7 +138,8 @@ def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> Non
     )
     for name in ("lat", "lon"):
         coordinates[name].attrs = {k: v for k, v in ds[name].attrs.items() if isinstance(v, str)}
-    coordinates["time"].encoding = {k: v for k, v in ds["time"].encoding.items() if k in ("units", "calendar")}
+    units, calendar, _ = encode_times(ds["time"])
+    coordinates["time"].encoding = {"units": units, "calendar": calendar, "dtype": "int64"}
     coordinates.to_zarr(folder, mode="w", zarr_format=3, consolidated=False)
     group = zarr.open_group(folder, mode="r+")
     steps, rows, columns = (ds.sizes[d] for d in ("time", "lat", "lon"))

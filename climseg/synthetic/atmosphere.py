@@ -120,8 +120,8 @@ def _add_eddies(fields: Fields, weather: Eddies) -> None:
     fields["PSL"] += AIR_DENSITY * GRAVITY * weather.height
     fields["U850"] += weather.u
     fields["V850"] += weather.v
-    fields["T500"] += 0.04 * weather.thickness
-    fields["T200"] -= 0.022 * weather.thickness
+    fields["T500"] += 0.028 * weather.thickness
+    fields["T200"] -= 0.03 * weather.thickness
     fields["Z200"] += weather.height + weather.thickness
 
 
@@ -138,21 +138,22 @@ def _add_air_masses(fields: Fields, grid: Grid, weather: Eddies, sun: float) -> 
     lat = grid.lat[:, None]
     pushed = np.tanh((fields["V850"] - weather.v) / 14.0)
     moisture = zonal_mean("TMQ", lat + 0.7 * weather.origin - 9.0 * pushed, sun)
-    moisture *= np.exp(0.2 * weather.humidity) * (1.0 - np.minimum(fields["DRY"], 0.6))
-    # Water vapour has a scale height of about 2.2 km.
+    moisture *= np.exp(0.24 * weather.humidity) * (1.0 - np.minimum(fields["DRY"], 0.6))
+    # A column cannot hold much more; water vapour has a scale height of about 2.2 km.
+    moisture = np.minimum(moisture, 75.0)
     fields["TMQ"] += moisture * np.exp(-grid.height / 2200.0)
 
     # Continents are warmer in their summer and colder in their winter, most so in middle latitudes.
     contrast = 7.0 * np.tanh(lat / 15.0) * np.sin(np.radians(2.0 * lat)) ** 2 * sun
-    sea_level = zonal_mean("TSEA", lat + (0.15 + 0.15 * grid.land) * weather.origin, sun) + grid.land * contrast
+    sea_level = zonal_mean("TSEA", lat + (0.2 + 0.15 * grid.land) * weather.origin, sun) + grid.land * contrast
     fields["TREFHT"] += sea_level - LAPSE_RATE * grid.height
     fields["TS"] += fields["TREFHT"] + 0.4 + grid.land * (0.5 * weather.humidity - 0.3)
-    relative_humidity = (0.80 - 0.15 * grid.land) * np.clip(1.0 + 0.1 * weather.humidity, 0.5, 1.2)
+    relative_humidity = (0.80 - 0.15 * grid.land) * np.clip(1.0 + 0.13 * weather.humidity, 0.5, 1.2)
     fields["QREFHT"] += relative_humidity * saturation_humidity(fields["TREFHT"])
 
     # Showers where the fine texture is high, more of them in moist air.
-    shower = np.maximum(weather.convection + 0.5 * weather.humidity - 0.6, 0.0)
-    fields["PRECT"] += 1.5e-7 * (moisture / 40.0) ** 1.5 * shower**3
+    shower = np.maximum(weather.convection + 0.5 * weather.humidity - 0.5, 0.0)
+    fields["PRECT"] += 9e-8 * (moisture / 40.0) ** 1.5 * shower**3
 
 
 def _add_climate(fields: Fields, grid: Grid, sun: float) -> None:

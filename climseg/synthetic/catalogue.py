@@ -51,7 +51,7 @@ class TrueObject:
     Attributes:
         id: The same through its life, for example ``"TC-12-3"`` (epoch 12, number 3).
         label: Class number, ``TROPICAL_CYCLONE`` or ``ATMOSPHERIC_RIVER``.
-        time: As asked for.
+        time: datetime64 or cftime, whichever was asked for.
         lat: Centre in degrees; of a river: the middle of its axis.
         lon: Centre in degrees, 0 to 360.
         radius: Of the labelled disk of a cyclone, or half the width of a river, in m.
@@ -74,7 +74,7 @@ class TrueObject:
 
 
 def true_objects(times: Iterable[Any], seed: int = 0) -> list[TrueObject]:
-    """The cyclones and rivers behind the labels of ``make_atmosphere(times, ..., seed)``, by time, then id.
+    """The cyclones and rivers behind the labels of ``make_atmosphere``, in order of time, cyclones first.
 
     Each is listed while it reaches its label's threshold somewhere.
 

@@ -141,7 +141,7 @@ def draw_cyclone(rng: np.random.Generator, birth: float, season: float) -> Cyclo
         drop=float(np.clip(rng.lognormal(np.log(3600.0), 0.4), 1800.0, 10000.0)),
         radius_max_wind=rng.uniform(45e3, 85e3),
         shape=rng.uniform(1.2, 1.6),
-        outer_radius=rng.uniform(450e3, 750e3),
+        outer_radius=rng.uniform(520e3, 820e3),
     )
 
 
@@ -171,7 +171,7 @@ def paint_cyclone(state: CycloneState, fields: Fields, lat: Floats, lon: Floats)
     fields["Z200"][at] += 25.0 * warmth / (1.0 + 0.2 * warmth)
 
     strength = min(state.drop / 2500.0, 1.0)
-    core = strength * np.exp(-((r / max(1.1 * state.label_radius, 150e3)) ** 6))
+    core = strength * np.exp(-((r / max(1.06 * state.label_radius, 150e3)) ** 8))
     bands = 0.5 + 0.5 * np.cos(2.0 * (sense * np.arctan2(near.north, near.east) + 6.0 * np.log1p(r / 150e3)))
     fields["TMQ"][at] += core * (0.72 + 0.13 * bands) * np.maximum(62.0 - fields["TMQ"][at], 0.0)
     fields["QREFHT"][at] += 0.8 * core * np.maximum(0.0185 - fields["QREFHT"][at], 0.0)

@@ -39,6 +39,11 @@ def test_help_names_every_key_with_its_default_and_an_example(command: str) -> N
     assert "_target_" not in text
 
 
+def test_help_shows_the_options_of_the_choice_that_was_named() -> None:
+    assert "atrous_rates" in command_help("train", ["model=deeplabv3plus", "--help"])
+    assert "atrous_rates" not in command_help("train")
+
+
 def test_general_help_names_every_command() -> None:
     text = general_help(COMMANDS)
     assert all(f"  {c} " in text for c in COMMANDS)

@@ -73,7 +73,7 @@ def test_storms_and_rivers_lie_across_the_seam(year: xr.Dataset) -> None:
     assert (rivers[:, :, 0] & rivers[:, :, -1]).any()
     autumn = true_objects(pd.date_range("2001-08-20", "2001-09-30", freq="1D"))
     cyclones = [o for o in autumn if o.label == TROPICAL_CYCLONE]
-    across = next(o for o in cyclones if min(o.lon, 360.0 - o.lon) < 1.8 and o.radius > 380e3)
+    across = next(o for o in cyclones if min(o.lon, 360.0 - o.lon) < 1.0 and o.radius > 350e3)
     cyclone = make_atmosphere([across.time], LAT, LON)[LABELS].values[0] == TROPICAL_CYCLONE
     assert (cyclone[:, 0] & cyclone[:, -1]).any()
 

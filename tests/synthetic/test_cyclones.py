@@ -77,7 +77,7 @@ def test_cyclones_start_over_warm_sea_go_west_and_poleward_grow_and_die() -> Non
 
 
 def test_in_the_full_atmosphere_every_strong_cyclone_has_the_lowest_pressure_and_a_warm_cyclonic_core() -> None:
-    times = pd.date_range("2001-08-01", periods=4, freq="60h")
+    times = pd.date_range("2001-04-02", periods=4, freq="84h")
     strong = [o for o in true_objects(times) if o.label == TROPICAL_CYCLONE and o.drop > 2500.0 and abs(o.lat) < 30.0]
     assert len(strong) >= 8
     assert {np.sign(o.lat) for o in strong} == {-1.0, 1.0}
