@@ -7,6 +7,8 @@ import hydra
 import xarray as xr
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from climseg.atomic import check_writable
+from climseg.errors import InputError
 from climseg.sources.files import expand_paths
 
 
@@ -20,6 +22,17 @@ def open_input(configuration: DictConfig, paths: list[Path], channels: list[str]
     chosen = {} if channels is None else {"channels": channels}
     fields: xr.Dataset = hydra.utils.instantiate(configuration.source)([str(p) for p in paths], **chosen)
     return fields
+
+
+def mask_path(value: object, paths: list[Path]) -> Path:
+    """The mask file to write; refused before any work when its name is bad or an input file's."""
+    output = Path(str(value))
+    if output.suffix not in (".nc", ".nc4"):
+        raise InputError(f"output={output}: mask files are netCDF; give a name that ends in .nc.")
+    if output.resolve() in [p.resolve() for p in paths]:
+        raise InputError(f"output={output} is an input file too and would be replaced; give another name.")
+    check_writable(output)
+    return output
 
 
 def plain(configuration: DictConfig) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """``climseg label``: files to masks by a published heuristic."""
 
 import logging
-from pathlib import Path
 
 import hydra
 from omegaconf import DictConfig
 
-from climseg.atomic import check_writable
-from climseg.cli.fields import command_line, input_paths, open_input
+from climseg.cli.fields import command_line, input_paths, mask_path, open_input
 from climseg.cli.progress import progress_bar
 from climseg.masks import MaskWriter
 
@@ -16,9 +14,8 @@ log = logging.getLogger(__name__)
 
 def run(configuration: DictConfig) -> None:
     """Open, label, write."""
-    output = Path(str(configuration.output))
-    check_writable(output)
     paths = input_paths(configuration.input)
+    output = mask_path(configuration.output, paths)
     fields = open_input(configuration, paths)
     masks = hydra.utils.instantiate(configuration.labels)(fields)
     attributes = {"title": "Extreme weather masks by climseg", "source": "heuristic labels, no network"}

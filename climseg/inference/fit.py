@@ -75,8 +75,8 @@ def fit_to_network(ds: xr.Dataset, contract: Contract, *, regrid: bool = False, 
     if not regrid:
         raise InputError(
             f"{origin}: the grid is {spacing(lat):.4g} x {spacing(lon):.4g} degrees (lat x lon); the network was "
-            f"trained on {spacing(grid_lat):.4g} x {spacing(grid_lon):.4g}. Add regrid=true to interpolate the fields to "
-            "that grid and the masks back."
+            f"trained on {spacing(grid_lat):.4g} x {spacing(grid_lon):.4g}. Add regrid=true to interpolate the fields "
+            "to that grid and the masks back."
         )
     lat, lon = grid_within(grid_lat, grid_lon, ds)
     if lat.size < 2 or lon.size < 2:

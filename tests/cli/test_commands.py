@@ -58,7 +58,9 @@ def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tm
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["predict", "checkpoint=absent.ckpt", "input=*.nc", "output=m.nc"], "absent.ckpt: no such checkpoint"),
+        (["predict", "checkpoint=absent.ckpt", "input=FILES", "output=m.nc"], "absent.ckpt: no such checkpoint"),
+        (["predict", "checkpoint=CKPT", "input=FILES", "output=m.zarr"], "a name that ends in .nc"),
+        (["label", "input=FILES", "output=FIRST"], "is an input file too"),
         (["predict", "checkpoint=CKPT", "input=none*.nc", "output=m.nc"], "none*.nc"),
         (["predict", "checkpoint=CKPT", "input=FILES", "output=/proc/m.nc"], "cannot be written"),
         (["predict", "checkpoint=CKPT", "input=FILES", "output=m.nc", "source=era5"], "PSL needs msl"),
@@ -79,7 +81,12 @@ def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = [w.replace("CKPT", str(run_dir / "best.ckpt")).replace("FILES", files) for w in words]
+    words = [
+        w.replace("CKPT", str(run_dir / "best.ckpt"))
+        .replace("FILES", files)
+        .replace("FIRST", files.replace("*", "step0"))
+        for w in words
+    ]
     assert run(words) == 2
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
