@@ -47,7 +47,7 @@ def run(configuration: DictConfig) -> None:
 
 def _table(scores: dict[str, Any]) -> Table:
     table = Table(title=f"split {scores['split']}: {scores['iou_mode']}")
-    table.add_column("class")
+    table.add_column("class", no_wrap=True)
     columns = ("iou", "precision", "recall", "f1", "labelled_cells", "predicted_cells")
     for name in columns:
         table.add_column(name.replace("_", " ").replace("iou", "IoU").replace("f1", "F1"), justify="right")

@@ -84,7 +84,6 @@ def _quiet_libraries() -> None:
     first = os.environ.get("LOCAL_RANK", "0") == "0"  # the other processes of a DDP run stay silent
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
-    for name in ("pytorch_lightning", "lightning.pytorch", "lightning_fabric", "pint"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("pint").setLevel(logging.ERROR)  # "Redefining '%'", from cf-xarray's own unit definitions
     for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr"):
         warnings.filterwarnings("ignore", module=module)

@@ -36,6 +36,8 @@ def run(configuration: DictConfig) -> None:
         raise InputError(
             f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
         )
+    # Its hints (other products, settings that are as asked for) help nobody here; Lightning sets the level on import.
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     pl.seed_everything(configuration.seed, workers=True, verbose=False)
     data: StoreDataModule = hydra.utils.instantiate(configuration.data)
     network = plain(configuration.model)

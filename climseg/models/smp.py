@@ -21,6 +21,12 @@ _NOT_OPTIONS = {
     "aux_params",
 }
 
+# These decoders halve the encoder's features again: by pooling three times, or once for the coarsest of four scales.
+_FURTHER_STRIDE = {"PAN": 8, "DPT": 2}
+
+# How segmentation-models-pytorch and timm refuse values that do not go together.
+_REFUSALS = (ValueError, TypeError, AssertionError)
+
 
 def smp_model(
     arch: str, encoder: str, *, in_channels: int, classes: int, encoder_weights: str | None = None, **options: object
@@ -60,10 +66,11 @@ def smp_model(
         network = found(
             encoder_name=encoder, encoder_weights=encoder_weights, in_channels=in_channels, classes=classes, **options
         )
-    except ValueError as error:
-        raise InputError(f"{found.__name__} of segmentation-models-pytorch refuses its options: {error}") from error
+    except _REFUSALS as error:
+        reason = str(error) or type(error).__name__
+        raise InputError(f"{found.__name__} of segmentation-models-pytorch refuses its options: {reason}") from error
     _remove_norm_after_global_pooling(network.decoder)
-    network.stride = network.encoder.output_stride
+    network.stride = network.encoder.output_stride * _FURTHER_STRIDE.get(found.__name__, 1)
     built: nn.Module = network
     return built
 
@@ -89,8 +96,11 @@ def build_encoder(
     _check_encoder(encoder, encoder_weights)
     try:
         built = get_encoder(encoder, in_channels, weights=encoder_weights, output_stride=output_stride)
-    except ValueError as error:
-        raise InputError(f"encoder {encoder} has no output stride {output_stride}: {error}; take 32") from error
+    except _REFUSALS as error:
+        reason = str(error) or type(error).__name__
+        raise InputError(
+            f"encoder {encoder} cannot be built with output stride {output_stride} ({reason}): try 32 or another one"
+        ) from error
     return built, list(built.out_channels)
 
 

@@ -76,10 +76,10 @@ def _choose(channels: Sequence[str] | None, labels: bool, found: set[Any], paths
         wanted = list(channels)
     if labels:
         wanted.append(LABELS)
-    for name in wanted:
-        if name not in found:
-            near = near_matches(name, map(str, found))
-            raise InputError(f"{where} has no variable {name}{near or '.'} It has: {has}.{hint}")
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        near = "".join(near_matches(name, map(str, found)) for name in missing)
+        raise InputError(f"{where} has no variable {', '.join(missing)}{near or '.'} It has: {has}.{hint}")
     return wanted
 
 

@@ -68,7 +68,7 @@ def test_an_unknown_encoder_is_refused_with_the_near_match() -> None:
 
 
 def test_an_encoder_that_cannot_be_dilated_is_refused() -> None:
-    with pytest.raises(InputError, match="vgg11 has no output stride 8"):
+    with pytest.raises(InputError, match="vgg11 cannot be built with output stride 8"):
         small(encoder="vgg11")
 
 

@@ -1,4 +1,5 @@
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def fields(*size: int) -> Tensor:
 @pytest.mark.parametrize("size", [(73, 144), (5, 7), (1, 1), (37, 90), (16, 32)])
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("network", [tiramisu, deeplabv3plus, unet])
-def test_any_size_comes_back(network: "type[nn.Module]", periodic: bool, size: tuple[int, int]) -> None:
+def test_any_size_comes_back(network: Callable[[], nn.Module], periodic: bool, size: tuple[int, int]) -> None:
     segmenter = Segmenter(network(), MEAN, STD, periodic).eval()
     with torch.no_grad():
         logits = segmenter(fields(*size))
@@ -103,7 +104,7 @@ def test_a_globe_that_the_stride_divides_is_not_padded() -> None:
 
 
 @pytest.mark.parametrize("network", [tiramisu, deeplabv3plus])
-def test_rolling_a_global_field_rolls_the_probabilities(network: "type[nn.Module]") -> None:
+def test_rolling_a_global_field_rolls_the_probabilities(network: Callable[[], nn.Module]) -> None:
     segmenter = Segmenter(network(), MEAN, STD, periodic=True).eval()
     x = fields(73, 144)
     with torch.no_grad():
@@ -122,7 +123,7 @@ def test_a_network_of_the_globe_can_predict_on_a_region() -> None:
 
 
 @pytest.mark.parametrize("network", [tiramisu, deeplabv3plus, unet])
-def test_the_state_dict_carries_statistics_and_weights(network: "type[nn.Module]", tmp_path: Path) -> None:
+def test_the_state_dict_carries_statistics_and_weights(network: Callable[[], nn.Module], tmp_path: Path) -> None:
     trained = Segmenter(network(), MEAN, STD, periodic=True).eval()
     torch.save(trained.state_dict(), tmp_path / "weights.pt")
     torch.manual_seed(1)

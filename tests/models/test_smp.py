@@ -36,6 +36,18 @@ def test_the_default_unet_is_exactly_periodic() -> None:
     assert difference.abs().max() < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("arch", "encoder", "stride"), [("FPN", "resnet18", 32), ("PAN", "resnet18", 128), ("DPT", "tu-test_vit", 32)]
+)
+def test_a_decoder_that_goes_coarser_than_its_encoder_gets_the_stride_it_needs(
+    arch: str, encoder: str, stride: int
+) -> None:
+    options = {"dynamic_img_size": True} if arch == "DPT" else {}
+    network = smp_model(arch, encoder, in_channels=4, classes=3, **options).eval()
+    assert network.stride == stride
+    assert network(torch.randn(1, 4, stride, 3 * stride)).shape == (1, 3, stride, 3 * stride)
+
+
 def test_timm_encoders_take_their_own_options() -> None:
     network = smp_model("Unet", "tu-resnet10t", in_channels=4, classes=3, drop_path_rate=0.1)
     assert isinstance(network, nn.Module)
@@ -52,6 +64,7 @@ def test_timm_encoders_take_their_own_options() -> None:
         ({"decoder_chanels": [8]}, "no option 'decoder_chanels' to set; did you mean 'decoder_channels'"),
         ({"activation": "softmax"}, "no option 'activation' to set"),
         ({"encoder_depth": 4}, "refuses its options: .*depth"),
+        ({"encoder": "tu-resnet10t", "drop_path_rat": 0.1}, "refuses its options: .*drop_path_rat"),
     ],
 )
 def test_a_wrong_word_is_refused_and_the_right_one_offered(arguments: dict[str, object], message: str) -> None:
