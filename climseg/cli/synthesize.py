@@ -21,7 +21,7 @@ def run(configuration: DictConfig) -> None:
     output = Path(str(configuration.output))
     times = _times(configuration)
     lat, lon = _grid(configuration)
-    with progress_bar("files") as progress:
+    with progress_bar("time steps") as progress:
         files = write_files(output, times, lat, lon, configuration.seed, configuration.per, progress)
     log.info("%d files in %s", len(files), output)
 
