@@ -1,5 +1,7 @@
-"""Nothing half-written under a final name: write beside it, then rename."""
+"""Nothing half-written under a final name, and one writer at a time: write beside it, then rename."""
 
+import errno
+import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,19 +15,46 @@ def partial_path(final: Path) -> Path:
 
 
 @contextmanager
+def sole_writer(final: Path) -> Iterator[None]:
+    """Keep other processes from writing the same output within the block; a killed process holds nobody up.
+
+    Raises:
+        InputError: Another process is writing it, or the folder cannot be made or written.
+    """
+    _check_folder(final)
+    lock = final.with_name(f".{final.name}.lock")
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some network file systems have no locks; there two writers are not noticed.
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise InputError(f"{final} is being written by another process; wait for it, or stop it.") from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
 def atomic_file(final: Path) -> Iterator[Path]:
     """Yield a temporary path that becomes ``final`` when the block ends well, and is removed when it does not.
 
     Raises:
-        InputError: The folder is absent and cannot be made, or the file cannot be written.
+        InputError: The folder is absent and cannot be made, the file cannot be written, or another process writes it.
     """
     check_writable(final)
     partial = partial_path(final)
-    try:
-        yield partial
-        partial.replace(final)
-    finally:
-        partial.unlink(missing_ok=True)
+    with sole_writer(final):
+        try:
+            yield partial
+            partial.replace(final)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise InputError(f"{final}: could not be written ({error.strerror}).") from error
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def check_writable(final: Path) -> None:
@@ -36,9 +65,13 @@ def check_writable(final: Path) -> None:
     """
     if final.is_dir():
         raise InputError(f"{final} is a folder; name a file to write.")
+    _check_folder(final)
+
+
+def _check_folder(final: Path) -> None:
+    probe = final.with_name(f".{final.name}.probe")
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        probe = partial_path(final)
         probe.touch()
         probe.unlink()
     except OSError as error:

@@ -73,8 +73,16 @@ def orient(ds: xr.Dataset, origin: str) -> xr.Dataset:
     lon = np.unwrap(_axis(ds, "lon", origin), period=360.0)
     for name, values in (("lat", lat), ("lon", lon)):
         steps = np.diff(values)
-        if values.size < 2 or not (np.all(steps > 0) or np.all(steps < 0)):
-            raise InputError(f"{origin}: {name} must run in one direction without repeats over at least 2 points.")
+        if values.size < 2:
+            raise InputError(f"{origin}: {name} has a single point; expected a grid of at least 2 x 2.")
+        if not (np.all(steps > 0) or np.all(steps < 0)):
+            raise InputError(f"{origin}: {name} must run in one direction without repeats.")
+        # Gaussian latitudes and float32 longitudes are uneven by far less.
+        if np.abs(steps).max() > 1.5 * np.abs(steps).min():
+            raise InputError(
+                f"{origin}: {name} is not evenly spaced (steps from {np.abs(steps).min():g} to {np.abs(steps).max():g} "
+                "degrees); expected a regular grid without gaps. Select a gapless region or interpolate first."
+            )
     if np.abs(lat).max() > 90.0 + 1e-6:
         raise InputError(f"{origin}: lat holds {np.abs(lat).max():g}; latitudes in degrees lie within -90 and 90.")
 
@@ -83,13 +91,7 @@ def orient(ds: xr.Dataset, origin: str) -> xr.Dataset:
     if np.isclose(abs(lon[-1] - lon[0]), 360.0, atol=1e-3):
         lon_order = lon_order[:-1]  # a cyclic point, the first column again
     lon_sorted = lon[lon_order]
-    steps = np.diff(lon_sorted)
-    if steps.max() > 1.5 * steps.min():
-        raise InputError(
-            f"{origin}: lon is not evenly spaced (steps from {steps.min():g} to {steps.max():g} degrees); "
-            "expected a regular grid without gaps. Select a gapless region or interpolate first."
-        )
-    rounding = _ROUNDING * float(steps.min())
+    rounding = _ROUNDING * float(np.diff(lon_sorted).min())
     if is_periodic(lon_sorted):
         lon_sorted = lon_sorted % 360.0
         lon_sorted[lon_sorted > 360.0 - rounding] = 0.0
@@ -158,7 +160,7 @@ def check_canonical(ds: xr.Dataset, channels: Iterable[str] = (), origin: str = 
         if name == LABELS:
             continue
         if name not in CHANNELS:
-            raise InputError(f"{origin}: {name!r} is not a channel{near_matches(name, CHANNELS)}.")
+            raise InputError(f"{origin}: {name!r} is not a channel{near_matches(name, CHANNELS) or '.'}")
         units = variable.attrs.get("units")
         if units != CHANNELS[name].units:
             raise InputError(f"{origin}: variable {name} is in {units!r}; expected {CHANNELS[name].units!r}.")
@@ -168,6 +170,27 @@ def check_canonical(ds: xr.Dataset, channels: Iterable[str] = (), origin: str = 
     if missing:
         known = ", ".join(str(v) for v in ds.data_vars) or "none"
         raise InputError(f"{origin}: has no channel {', '.join(missing)}; found: {known}.")
+
+
+def check_values(channel: str, values: NDArray[np.float32], time: str, origin: str) -> None:
+    """Refuse one time step of a channel when it holds missing or infinite values, or values that its unit cannot give.
+
+    Raises:
+        InputError: It does; origin, channel, time and the mend are named.
+    """
+    bad = int(values.size - np.isfinite(values).sum())
+    if bad:
+        raise InputError(
+            f"{origin}: channel {channel} has {bad} missing or infinite of {values.size} values at {time}; fill them, "
+            "or leave out that time step or that channel."
+        )
+    lowest, highest = CHANNELS[channel].plausible
+    if values.min() < lowest or values.max() > highest:
+        raise InputError(
+            f"{origin}: channel {channel} runs from {values.min():g} to {values.max():g} at {time}; in "
+            f"{CHANNELS[channel].units} it lies within {lowest:g} and {highest:g}. Mend the units attribute, or mark "
+            "fill values as missing."
+        )
 
 
 def _axis(ds: xr.Dataset, name: str, origin: str) -> NDArray[Any]:

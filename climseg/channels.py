@@ -16,6 +16,9 @@ class Channel:
         long_name: What a plot says.
         standard_name: From the CF standard name table.
         units: Canonical units (UDUNITS spelling); sources convert to them.
+        plausible: Smallest and largest value that a right unit can give, far wider than any weather: they tell Celsius
+            from kelvin, hPa from Pa, mm from m, and fill values from data. The extremes over 121,266 CAM5 samples (the
+            statistics of DeepCAM) lie well within.
         level_hpa: Pressure level in hPa, or None for surface, near-surface and column fields.
     """
 
@@ -23,6 +26,7 @@ class Channel:
     long_name: str
     standard_name: str
     units: str
+    plausible: tuple[float, float]
     level_hpa: int | None = None
 
     @property
@@ -35,22 +39,28 @@ class Channel:
 CHANNELS: Final[dict[str, Channel]] = {
     c.name: c
     for c in (
-        Channel("TMQ", "vertically integrated water vapour", "atmosphere_mass_content_of_water_vapor", "kg m-2"),
-        Channel("U850", "eastward wind at 850 hPa", "eastward_wind", "m s-1", 850),
-        Channel("V850", "northward wind at 850 hPa", "northward_wind", "m s-1", 850),
-        Channel("UBOT", "eastward wind at the lowest model level", "eastward_wind", "m s-1"),
-        Channel("VBOT", "northward wind at the lowest model level", "northward_wind", "m s-1"),
-        Channel("QREFHT", "specific humidity at 2 m", "specific_humidity", "kg kg-1"),
-        Channel("PS", "surface pressure", "surface_air_pressure", "Pa"),
-        Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa"),
-        Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", 200),
-        Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", 500),
-        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1"),
-        Channel("TS", "surface (skin) temperature", "surface_temperature", "K"),
-        Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K"),
-        Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", 1000),
-        Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", 200),
-        Channel("ZBOT", "height of the lowest model level", "height", "m"),
+        Channel(
+            "TMQ",
+            "vertically integrated water vapour",
+            "atmosphere_mass_content_of_water_vapor",
+            "kg m-2",
+            (-1.0, 150.0),
+        ),
+        Channel("U850", "eastward wind at 850 hPa", "eastward_wind", "m s-1", (-200.0, 200.0), 850),
+        Channel("V850", "northward wind at 850 hPa", "northward_wind", "m s-1", (-200.0, 200.0), 850),
+        Channel("UBOT", "eastward wind at the lowest model level", "eastward_wind", "m s-1", (-200.0, 200.0)),
+        Channel("VBOT", "northward wind at the lowest model level", "northward_wind", "m s-1", (-200.0, 200.0)),
+        Channel("QREFHT", "specific humidity at 2 m", "specific_humidity", "kg kg-1", (-0.01, 0.3)),
+        Channel("PS", "surface pressure", "surface_air_pressure", "Pa", (3e4, 1.3e5)),
+        Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa", (7e4, 1.3e5)),
+        Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", (120.0, 330.0), 200),
+        Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", (150.0, 350.0), 500),
+        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1", (-1e-6, 1e-3)),
+        Channel("TS", "surface (skin) temperature", "surface_temperature", "K", (80.0, 400.0)),
+        Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K", (80.0, 400.0)),
+        Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", (-2000.0, 1e4), 1000),
+        Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", (8000.0, 1.5e4), 200),
+        Channel("ZBOT", "height of the lowest model level", "height", "m", (0.0, 500.0)),
     )
 }
 

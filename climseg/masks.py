@@ -1,10 +1,11 @@
 """Mask files: CF netCDF with the class number of every cell, written time step by time step, and read again.
 
 The variable is LABELS (time, lat, lon) int8, as in ClimateNet's files, so that a mask file can also serve as labels.
-Rows, columns and times are those of the input files.
+Rows, columns and times are those of the input files; the times are in order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +18,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import climseg
-from climseg.atomic import check_writable, partial_path
+from climseg.atomic import atomic_file
 from climseg.canonical import LABEL_ATTRIBUTES, orient, restore_orientation
-from climseg.channels import CLASSES, LABELS, MISSING_LABEL
+from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.grid import cell_area
 
@@ -52,28 +53,30 @@ class MaskWriter:
         command: str,
         probabilities: bool = False,
     ) -> None:
-        check_writable(output)
         self._output = output
         self._axes = like[["time", "lat", "lon"]]
-        self._partial = partial_path(output)
-        self._file = netCDF4.Dataset(self._partial, "w", format="NETCDF4")
-        self._written = 0
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._file.setncatts(
-            {"Conventions": "CF-1.11"}
-            | dict(attributes)
-            | {"history": f"{now} climseg {climseg.__version__}: {command}"}
-        )
-        self._create_axes(restore_orientation(self._axes))
-        self._create(LABELS, "i1", MISSING_LABEL, LABEL_ATTRIBUTES | {"definition": definition})
         self._probabilities = CLASSES[1:] if probabilities else ()
-        for name in self._probabilities:
-            self._create(
-                PROBABILITY_PREFIX + name,
-                "f4",
-                np.float32(np.nan),
-                {"long_name": f"probability of {name.replace('_', ' ')}", "units": "1"},
-            )
+        self._definition = definition
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        history = {"history": f"{now} climseg {climseg.__version__}: {command}"}
+        self._attributes = {"Conventions": "CF-1.8"} | dict(attributes) | history
+        self._written = 0
+
+    def __enter__(self) -> Self:
+        """Create the file under its temporary name; returns the writer itself."""
+        with ExitStack() as stack:
+            partial = stack.enter_context(atomic_file(self._output))
+            self._file = netCDF4.Dataset(partial, "w", format="NETCDF4")
+            stack.push(self._close)
+            self._create_variables()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; rename when all went well, remove otherwise."""
+        self._stack.__exit__(kind, error, trace)
 
     def write(self, index: int, mask: NDArray[np.int8], probabilities: NDArray[np.float32] | None = None) -> None:
         """Write one time step.
@@ -83,36 +86,50 @@ class MaskWriter:
             mask: (lat, lon) class numbers in canonical orientation.
             probabilities: (K, lat, lon) in canonical orientation; needed when the file carries them.
         """
-        self._file[LABELS][index] = self._as_source(mask)
-        for k, name in enumerate(self._probabilities, start=1):
-            assert probabilities is not None, "the writer was made for probabilities"
-            self._file[PROBABILITY_PREFIX + name][index] = self._as_source(probabilities[k])
+        try:
+            self._file[LABELS][index] = self._as_source(mask)
+            for k, name in enumerate(self._probabilities, start=1):
+                assert probabilities is not None, "the writer was made for probabilities"
+                self._file[PROBABILITY_PREFIX + name][index] = self._as_source(probabilities[k])
+        except (OSError, RuntimeError) as error:
+            raise self._not_written(error) from error
         self._written += 1
 
-    def __enter__(self) -> Self:
-        """The writer itself."""
-        return self
-
-    def __exit__(
+    def _close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; rename when all went well, remove otherwise."""
-        self._file.close()
-        complete = self._written == self._axes.sizes["time"]
-        if kind is None and complete:
-            self._partial.replace(self._output)
-        else:
-            self._partial.unlink(missing_ok=True)
-        assert kind is not None or complete, "a time step was not written"
+        try:
+            self._file.close()  # the netCDF library keeps values back until it closes
+        except (OSError, RuntimeError) as failure:
+            raise self._not_written(failure) from failure
+        assert kind is not None or self._written == self._axes.sizes["time"], "a time step was not written"
+
+    def _not_written(self, error: Exception) -> InputError:
+        return InputError(f"{self._output}: could not be written ({error}); is the disk full?")
 
     def _as_source(self, field: NDArray[Any]) -> NDArray[Any]:
         """Rows and columns in the order of the source file."""
         array = xr.DataArray(field, dims=("lat", "lon"), coords=self._axes.drop_vars("time").coords)
         return np.asarray(restore_orientation(array.to_dataset(name="field"))["field"].values)
 
+    def _create_variables(self) -> None:
+        self._file.setncatts(self._attributes)
+        self._create_axes(restore_orientation(self._axes))
+        # No _FillValue: readers would turn class numbers into floats for a value that hardly ever occurs.
+        comment = {"comment": f"{MISSING_LABEL} where no class could be told, as a field is missing"}
+        self._create(LABELS, "i1", None, LABEL_ATTRIBUTES | {"definition": self._definition} | comment)
+        for name in self._probabilities:
+            attributes = {"long_name": f"probability of {name.replace('_', ' ')}", "units": "1"}
+            self._create(PROBABILITY_PREFIX + name, "f4", np.float32(np.nan), attributes)
+
     def _create_axes(self, axes: xr.Dataset) -> None:
         units, calendar, values = encode_times(axes["time"])
-        for name, data in (("time", values), ("lat", axes["lat"].values), ("lon", axes["lon"].values)):
+        # double: CF before 1.9 and older tools know no 64-bit whole numbers
+        for name, data in (
+            ("time", values.astype(np.float64)),
+            ("lat", axes["lat"].values),
+            ("lon", axes["lon"].values),
+        ):
             self._file.createDimension(name, None if name == "time" else data.size)
             variable = self._file.createVariable(name, data.dtype, (name,))
             variable.setncatts(axes[name].attrs)
@@ -126,6 +143,17 @@ class MaskWriter:
             name, dtype, ("time", "lat", "lon"), fill_value=fill, compression="zlib", complevel=4, chunksizes=shape
         )
         variable.setncatts(attributes)
+
+
+def describe_input(ds: xr.Dataset, paths: Sequence[Path]) -> dict[str, str]:
+    """Global attributes that say what masks were made from: files, channels, and how channels were approximated."""
+    names = [p.name for p in paths]
+    comments = [f"{c}: {ds[c].attrs['comment']}" for c in ds.data_vars if c in CHANNELS and "comment" in ds[c].attrs]
+    return {
+        "input_files": ", ".join(names) if len(names) <= 4 else f"{names[0]} ... {names[-1]} ({len(names)} files)",
+        "channels": " ".join(str(c) for c in ds.data_vars if c in CHANNELS),
+        "channel_comments": "; ".join(comments) or "none",
+    }
 
 
 def encode_times(times: xr.DataArray) -> tuple[str, str, NDArray[np.int64]]:
@@ -171,12 +199,18 @@ def open_masks(path: str | Path) -> xr.Dataset:
     if not path.is_file():
         raise InputError(f"{path}: no such mask file; 'climseg predict' and 'climseg label' write them.")
     try:
-        # The fill value stands for "no class could be told"; decoding it would turn the class numbers into floats.
+        # Another program's file may have a fill value; decoding it would turn the class numbers into floats.
         ds = xr.open_dataset(path, engine="netcdf4", mask_and_scale=False)
     except Exception as error:  # the netCDF library raises many kinds for a broken file
         raise InputError(f"{path}: not a readable netCDF file ({error}).") from error
     if LABELS not in ds or set(ds[LABELS].dims) != {"time", "lat", "lon"}:
         raise InputError(f"{path}: has no variable {LABELS} (time, lat, lon); expected a mask file of climseg.")
+    if ds[LABELS].dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: {LABELS} is {ds[LABELS].dtype}; expected whole numbers, as in a mask file of climseg."
+        )
+    if ds.sizes["time"] == 0:
+        raise InputError(f"{path}: has no time step.")
     return ds.transpose("time", "lat", "lon", ...)
 
 

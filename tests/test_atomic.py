@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from climseg.atomic import atomic_file, check_writable
+from climseg.atomic import atomic_file, check_writable, sole_writer
 from climseg.errors import InputError
 
 
@@ -32,3 +32,19 @@ def test_a_folder_or_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written here"):
         check_writable(tmp_path / "file" / "below.nc")
+
+
+def test_two_writers_of_one_output_are_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
+    final = tmp_path / "masks.nc"
+    with sole_writer(final), pytest.raises(InputError, match="being written by another process"), sole_writer(final):
+        pass
+    with sole_writer(final):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_left_by_a_killed_process_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / ".masks.nc.lock").touch()
+    with atomic_file(tmp_path / "masks.nc") as partial:
+        partial.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["masks.nc"]

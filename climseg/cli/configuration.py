@@ -1,5 +1,6 @@
 """From ``key=value`` words to a composed configuration, with every mistake answered by a sentence."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 import climseg
@@ -62,6 +63,8 @@ def compose(command: str, words: list[str]) -> DictConfig:
         raise InputError(
             f"climseg {command} needs {' and '.join(f'{key}=...' for key in missing)}; see climseg {command} --help."
         )
+    with open_dict(configuration):
+        configuration.command_line = shlex.join(["climseg", command, *words])  # for histories; not a user's key
     return configuration
 
 
@@ -99,7 +102,7 @@ def _check_choice(override: Override) -> None:
     value = str(override.value())
     if value not in choices:
         raise InputError(
-            f"{override.key_or_group}={value}: no such choice{near_matches(value, choices)}. "
+            f"{override.key_or_group}={value}: no such choice{near_matches(value, choices) or '.'} "
             f"Choices: {', '.join(choices)}."
         )
 
@@ -110,11 +113,18 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
     known = _leaf_keys(base)
     branches = {k.rsplit(".", n)[0] for k in known for n in range(1, k.count(".") + 1)}
     if key not in known and key not in branches:
-        raise InputError(
-            f"climseg {command} has no key {key!r}{near_matches(key, [*known, *groups])}. See climseg {command} --help."
-        )
+        near = near_matches(key, [*known, *groups]) or "."
+        raise InputError(f"climseg {command} has no key {key!r}{near} See climseg {command} --help.")
     default, value = known.get(key), override.value()
-    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    if key not in known and not isinstance(value, dict):
+        raise InputError(
+            f"{key}={value}: {key} is a group of keys, such as {next(k for k in known if k.startswith(key))}."
+        )
+    if value == "" or (value is None and default is not None):
+        raise InputError(
+            f"{key}= is empty; expected {kinds.get(type(default), 'a value')}. See climseg {command} --help."
+        )
     if type(default) not in kinds or value is None or default == "???":
         return
     fits = isinstance(value, type(default)) and not (isinstance(value, bool) and type(default) is not bool)

@@ -16,7 +16,5 @@ def choose_device(wish: str) -> str:
     try:
         torch.empty(1, device=wish)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            f"device={wish}: not available here ({str(error).splitlines()[0]}); use device=cpu."
-        ) from error
+        raise InputError(f"device={wish}: not available here; use device=cpu.") from error
     return wish

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from climseg.atomic import atomic_file, check_writable
 from climseg.cli.device import choose_device
 from climseg.cli.progress import progress_bar
+from climseg.errors import InputError
 from climseg.evaluation.evaluate import confusion_on_store
 from climseg.evaluation.scores import score_table
 from climseg.training.contract import load_checkpoint
@@ -23,6 +25,8 @@ def run(configuration: DictConfig) -> None:
     """Count, score, show, write."""
     checkpoint = load_checkpoint(str(configuration.checkpoint))
     output = Path(str(configuration.output or checkpoint.path.with_name(f"scores_{configuration.split}.json")))
+    if output.suffix != ".json":
+        raise InputError(f"output={output}: scores are JSON; give a name that ends in .json.")
     check_writable(output)
     with progress_bar("time steps") as progress:
         matrix = confusion_on_store(
@@ -46,11 +50,18 @@ def run(configuration: DictConfig) -> None:
 
 
 def _table(scores: dict[str, Any]) -> Table:
-    table = Table(title=f"split {scores['split']}: {scores['iou_mode']}")
+    table = Table(title=f"all cells of the split {scores['split']!r} counted together", box=box.SIMPLE)
     table.add_column("class", no_wrap=True)
-    columns = ("iou", "precision", "recall", "f1", "labelled_cells", "predicted_cells")
-    for name in columns:
-        table.add_column(name.replace("_", " ").replace("iou", "IoU").replace("f1", "F1"), justify="right")
+    columns = {
+        "iou": "IoU",
+        "precision": "precision",
+        "recall": "recall",
+        "f1": "F1",
+        "labelled_cells": "labelled",
+        "predicted_cells": "predicted",
+    }
+    for heading in columns.values():
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, row in scores["classes"].items():
         table.add_row(name.replace("_", " "), *(_cell(row[c]) for c in columns))
     table.add_section()

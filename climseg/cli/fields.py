@@ -40,9 +40,3 @@ def plain(configuration: DictConfig) -> dict[str, Any]:
     content = OmegaConf.to_container(configuration, resolve=True)
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}
-
-
-def command_line(command: str, configuration: DictConfig) -> str:
-    """What stands in a file's history: the command and its own keys."""
-    words = [f"{key!s}={value}" for key, value in configuration.items() if not isinstance(value, DictConfig)]
-    return f"climseg {command} {' '.join(words)}"

@@ -12,6 +12,7 @@ def general_help(commands: Sequence[str]) -> str:
         "",
         "Usage: climseg COMMAND [key=value ...]",
         "       climseg COMMAND --help",
+        "       climseg --version",
         "",
         "Commands:",
     ]
@@ -19,13 +20,13 @@ def general_help(commands: Sequence[str]) -> str:
     lines += [
         "",
         "A first try, without any data:",
-        "  climseg synthesize output=made steps=200",
+        "  climseg synthesize output=made steps=200 hours=24 per=month",
         "  climseg prepare input='made/*.nc' labels=from_file output=store",
         "  climseg train data.store=store run_dir=runs/first trainer.max_epochs=5",
         "  climseg predict checkpoint=runs/first/best.ckpt input='made/*.nc' output=masks.nc",
         "  climseg plot masks=masks.nc fields='made/*.nc' output=map.png",
         "",
-        "Masks without a network: climseg label input='made/*.nc' labels=kurth2018 output=masks.nc",
+        "Masks without a network: climseg label input='made/*.nc' labels=kurth2018_coarse output=masks.nc",
     ]
     return "\n".join(lines)
 

@@ -5,9 +5,9 @@ import logging
 import hydra
 from omegaconf import DictConfig
 
-from climseg.cli.fields import command_line, input_paths, mask_path, open_input
+from climseg.cli.fields import input_paths, mask_path, open_input
 from climseg.cli.progress import progress_bar
-from climseg.masks import MaskWriter
+from climseg.masks import MaskWriter, describe_input
 
 log = logging.getLogger(__name__)
 
@@ -19,11 +19,12 @@ def run(configuration: DictConfig) -> None:
     fields = open_input(configuration, paths)
     masks = hydra.utils.instantiate(configuration.labels)(fields)
     attributes = {"title": "Extreme weather masks by climseg", "source": "heuristic labels, no network"}
+    attributes |= describe_input(fields, paths)
     definition = str(masks.attrs.get("definition", ""))
     total = masks.sizes["time"]
     with (
         progress_bar("time steps") as progress,
-        MaskWriter(output, fields, attributes, definition, command_line("label", configuration)) as writer,
+        MaskWriter(output, fields, attributes, definition, configuration.command_line) as writer,
     ):
         progress(0, total)
         for index in range(total):

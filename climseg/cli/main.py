@@ -4,6 +4,7 @@ import errno
 import importlib
 import logging
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -18,11 +19,25 @@ from climseg.errors import InputError, near_matches
 # In the order of the work; each is a module climseg.cli.NAME with run(configuration), and a file conf/NAME.yaml.
 COMMANDS: Final = ("synthesize", "label", "prepare", "train", "evaluate", "predict", "plot")
 
-_USER_ERRNOS: Final = (errno.ENOSPC, errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT, errno.ENOENT, errno.ENOTDIR)
+# What the operating system says of a place that a user named.
+_USER_ERRNOS: Final = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+)
 
 
 def main() -> None:
     """Run one command; the exit code is 0 for success, 2 for a mistake that the user can mend, 1 for a bug."""
+    # A batch system's "stop" unwinds like an error, so that temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(run(sys.argv[1:]))
 
 
@@ -58,7 +73,7 @@ def _dispatch(arguments: list[str]) -> None:
         return
     if command not in COMMANDS:
         raise InputError(
-            f"there is no command {command!r}{near_matches(command, COMMANDS)}. Commands: {', '.join(COMMANDS)}. "
+            f"there is no command {command!r}{near_matches(command, COMMANDS) or '.'} Commands: {', '.join(COMMANDS)}. "
             "See climseg --help."
         )
     if any(a in ("--help", "-h") for a in rest):
@@ -71,11 +86,13 @@ def _dispatch(arguments: list[str]) -> None:
 def _mistake(error: BaseException) -> str | None:
     """The sentence for a user's mistake, or None for a bug."""
     if isinstance(error, InstantiationException) and error.__cause__ is not None:
-        return _mistake(error.__cause__)
+        # Values of the configuration that a library's class does not take: a device that is absent, a negative rate.
+        where = getattr(error, "full_key", "") or str(error).rpartition("full_key: ")[2]
+        return _mistake(error.__cause__) or f"{where}: {' '.join(str(error.__cause__).split())}"
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _USER_ERRNOS:
-        return f"{error.filename or 'a file'}: {error.strerror}."
+        return f"{error.filename or 'the output'}: {error.strerror}."
     return None
 
 
@@ -85,5 +102,5 @@ def _quiet_libraries() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
     logging.getLogger("pint").setLevel(logging.ERROR)  # "Redefining '%'", from cf-xarray's own unit definitions
-    for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr"):
+    for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr", "xarray.conventions"):
         warnings.filterwarnings("ignore", module=module)

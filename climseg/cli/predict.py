@@ -5,7 +5,7 @@ import logging
 from omegaconf import DictConfig
 
 from climseg.cli.device import choose_device
-from climseg.cli.fields import command_line, input_paths, mask_path, open_input
+from climseg.cli.fields import input_paths, mask_path, open_input
 from climseg.cli.progress import progress_bar
 from climseg.inference.predict import write_predictions
 from climseg.training.contract import load_checkpoint
@@ -24,7 +24,7 @@ def run(configuration: DictConfig) -> None:
             checkpoint,
             fields,
             output,
-            command=command_line("predict", configuration),
+            command=configuration.command_line,
             input_files=paths,
             regrid=configuration.regrid,
             probabilities=configuration.probabilities,

@@ -6,7 +6,6 @@ from pathlib import Path
 import hydra
 from omegaconf import DictConfig
 
-from climseg.canonical import check_canonical
 from climseg.channels import CHANNELS, CLASSES
 from climseg.cli.fields import input_paths, open_input, plain
 from climseg.cli.progress import progress_bar
@@ -19,9 +18,9 @@ log = logging.getLogger(__name__)
 def run(configuration: DictConfig) -> None:
     """Open, label, split, write."""
     paths = input_paths(configuration.input)
-    fields = open_input(configuration, paths)
-    channels = list(configuration.channels or [c for c in CHANNELS if c in fields])
-    check_canonical(fields, channels, origin=str(configuration.input))
+    chosen = configuration.channels
+    fields = open_input(configuration, paths, [chosen] if isinstance(chosen, str) else chosen and list(chosen))
+    channels = [str(name) for name in fields.data_vars if name in CHANNELS]
     masks = hydra.utils.instantiate(configuration.labels)(fields)
 
     shares = plain(configuration.splits)
@@ -43,6 +42,7 @@ def run(configuration: DictConfig) -> None:
             request=request,
             workers=configuration.workers,
             progress=progress,
+            origin=str(configuration.input),
         )
     counts = ", ".join(f"{splits.count(s)} {s}" for s in dict.fromkeys(splits))
     shares_of_classes = ", ".join(f"{name} {f:.3%}" for name, f in zip(CLASSES, info.frequencies, strict=True))

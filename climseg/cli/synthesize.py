@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 
 from climseg.cli.progress import progress_bar
 from climseg.errors import InputError
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 def run(configuration: DictConfig) -> None:
     """Make time axis and grid, write."""
     output = Path(str(configuration.output))
+    if configuration.per not in ("step", "month"):
+        raise InputError(f"per={configuration.per}: expected step or month.")
     times = _times(configuration)
     lat, lon = _grid(configuration)
     with progress_bar("time steps") as progress:
@@ -49,8 +51,16 @@ def _times(configuration: DictConfig) -> list[Any]:
 
 def _grid(configuration: DictConfig) -> tuple[Any, Any]:
     """A global grid, poles included, as CAM5's and ERA5's."""
-    if configuration.grid is not None:
-        rows, columns = configuration.grid
+    spacing, grid = configuration.spacing, configuration.grid
+    if grid is not None:
+        if not isinstance(grid, ListConfig) or len(grid) != 2 or not all(isinstance(n, int) and n > 1 for n in grid):
+            raise InputError(f"grid={grid}: expected the numbers of rows and columns, such as [768,1152].")
+        rows, columns = grid
     else:
-        rows, columns = round(180 / configuration.spacing) + 1, round(360 / configuration.spacing)
+        rows, columns = (180 / spacing + 1, 360 / spacing) if spacing > 0 else (0.0, 0.0)
+        if rows < 2 or abs(rows - round(rows)) > 1e-6 * rows:
+            raise InputError(
+                f"spacing={spacing}: expected a number of degrees that divides 180, or grid=[rows,columns]."
+            )
+        rows, columns = round(rows), round(columns)
     return np.linspace(-90, 90, rows), np.arange(columns) * (360 / columns)

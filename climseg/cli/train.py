@@ -10,15 +10,16 @@ import hydra
 import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
 from pytorch_lightning.loggers import TensorBoardLogger
 
 from climseg.cli.fields import plain
+from climseg.cli.training_bar import TrainingBar
 from climseg.errors import InputError
 from climseg.grid import area_weights
 from climseg.samples.data_module import StoreDataModule
 from climseg.store.info import StoreInfo
-from climseg.training.contract import contract_for_store, segmenter_for_store
+from climseg.training.contract import Contract, contract_for_store, load_checkpoint, segmenter_for_store
 from climseg.training.report import EpochReport
 from climseg.training.task import SegmentationTask
 
@@ -32,16 +33,18 @@ def run(configuration: DictConfig) -> None:
     info = StoreInfo.read(str(configuration.data.store))
     run_dir = _run_dir(configuration)
     last = run_dir / "last.ckpt"
-    if last.exists() and not configuration.resume and _is_first_process():
-        raise InputError(
-            f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
-        )
-    # Its hints (other products, settings that are as asked for) help nobody here; Lightning sets the level on import.
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-    pl.seed_everything(configuration.seed, workers=True, verbose=False)
-    data: StoreDataModule = hydra.utils.instantiate(configuration.data)
     network = plain(configuration.model)
     contract = contract_for_store(info, network)
+    _check_run_dir(run_dir, last, configuration.resume, contract)
+    if not 0 <= configuration.seed < 2**32:
+        raise InputError(f"seed={configuration.seed}: expected 0 to {2**32 - 1}.")
+    if configuration.trainer.max_epochs == 0 or configuration.trainer.max_steps == 0:
+        raise InputError("trainer.max_epochs and trainer.max_steps must not be 0: that trains nothing.")
+    # Its hints (other products, settings that are as asked for) help nobody here; Lightning sets the level on import.
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    pl.seed_everything(configuration.seed, workers=True, verbose=False)
+    data: StoreDataModule = hydra.utils.instantiate(configuration.data)
     task = SegmentationTask(
         segmenter=segmenter_for_store(info, network),
         loss=hydra.utils.instantiate(configuration.loss, _partial_=True)(
@@ -52,32 +55,59 @@ def run(configuration: DictConfig) -> None:
         contract=contract,
         channels_last=configuration.channels_last,
     )
-    run_dir.mkdir(parents=True, exist_ok=True)
-    OmegaConf.save(configuration, run_dir / "config.yaml", resolve=True)
     trainer: pl.Trainer = hydra.utils.instantiate(
         configuration.trainer,
         default_root_dir=str(run_dir),
         callbacks=_callbacks(run_dir),
-        enable_progress_bar=sys.stderr.isatty(),
+        enable_progress_bar=False,
         logger=TensorBoardLogger(run_dir, name="", version="tensorboard"),
     )
+    run_dir.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(configuration, run_dir / "config.yaml", resolve=True)
     count = sum(p.numel() for p in task.segmenter.parameters())
-    log.info(
-        "%s: %.2f M parameters, %d training steps per epoch",
-        network["_target_"].rsplit(".", 1)[-1],
-        count / 1e6,
-        len(data.train_dataloader()),
-    )
-    trainer.fit(
-        task,
-        datamodule=data,
-        ckpt_path=str(last) if configuration.resume and last.exists() else None,
-        weights_only=True,
-    )
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+    name = network["_target_"].rsplit(".", 1)[-1]
+    log.info("%s: %.2f M parameters, %d training samples", name, count / 1e6, len(data.train_samples))
+    try:
+        trainer.fit(task, datamodule=data, ckpt_path=str(last) if last.exists() else None, weights_only=True)
+    except SystemExit:
+        if trainer.interrupted:  # Lightning ends the process with 1 on Ctrl-C
+            raise KeyboardInterrupt from None
+        raise
     if trainer.is_global_zero:
-        log.info("best checkpoint: %s", run_dir / "best.ckpt")
+        best = run_dir / "best.ckpt"
+        found = best if best.exists() else last
+        if not found.exists():
+            raise InputError(
+                f"{run_dir}: nothing was trained, as trainer.limit_train_batches or max_steps left no step."
+            )
+        log.info("%s checkpoint: %s", "best" if found == best else "nothing was validated; last", found)
+        log.info("table of epochs: %s; curves: tensorboard --logdir %s", run_dir / "metrics.csv", run_dir)
+
+
+def _check_run_dir(run_dir: Path, last: Path, resume: bool, contract: Contract) -> None:
+    """Refuse to overwrite a run, and to go on with one of another network or other data."""
+    if run_dir.exists() and not run_dir.is_dir():
+        raise InputError(f"run_dir={run_dir} is a file; name a folder.")
+    if not last.exists():
+        if resume:
+            log.info("%s holds no run yet; a new one begins", run_dir)
+        return
+    if not resume:
+        if _is_first_process():
+            raise InputError(
+                f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
+            )
+        return
+    before = load_checkpoint(last).contract
+    if (before.network, before.channels, before.lat, before.lon) != (
+        contract.network,
+        contract.channels,
+        contract.lat,
+        contract.lon,
+    ):
+        raise InputError(
+            f"{run_dir} was trained with another network or store; give the same ones, or another run_dir."
+        )
 
 
 def _run_dir(configuration: DictConfig) -> Path:
@@ -93,13 +123,12 @@ def _is_first_process() -> bool:
 
 
 def _callbacks(run_dir: Path) -> list[Callback]:
-    callbacks: list[Callback] = [
+    callbacks: list[Callback] = [TrainingBar()] if sys.stderr.isatty() and _is_first_process() else []
+    callbacks += [
         ModelCheckpoint(
             run_dir, filename="best", monitor="val/iou_mean", mode="max", save_last=True, enable_version_counter=False
         ),
         LearningRateMonitor(logging_interval="step"),
         EpochReport(run_dir / "metrics.csv"),
     ]
-    if sys.stderr.isatty():
-        callbacks.append(RichProgressBar())
     return callbacks

@@ -32,6 +32,8 @@ def confusion_on_store(
     Raises:
         InputError: The store does not fit the network, or the split is empty.
     """
+    if batch_size < 1:
+        raise InputError(f"batch_size={batch_size}: expected at least 1.")
     samples = StoreSamples(store, split)
     positions = _channel_positions(samples.info, checkpoint.contract, str(store))
     segmenter = checkpoint.segmenter.to(device)

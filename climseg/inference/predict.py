@@ -9,10 +9,10 @@ import torch
 import xarray as xr
 from numpy.typing import NDArray
 
-from climseg.errors import InputError
+from climseg.canonical import check_values
 from climseg.inference.fit import Fit, fit_to_network
 from climseg.inference.regrid import interpolate
-from climseg.masks import MaskWriter
+from climseg.masks import MaskWriter, describe_input
 from climseg.models.segmenter import Segmenter
 from climseg.training.contract import Checkpoint
 
@@ -68,14 +68,9 @@ def predict_fitted(
     segmenter.periodic = fit.periodic
     for index in range(ds.sizes["time"]):
         step = ds.isel(time=index).compute()
+        time = str(step["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").item())
         for name, variable in step.data_vars.items():
-            bad = int((~np.isfinite(variable)).sum())
-            if bad:
-                time = str(ds["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").values[index])
-                raise InputError(
-                    f"{origin}: channel {name} has {bad} missing of {variable.size} values at {time}; fill them or "
-                    "leave out that time step."
-                )
+            check_values(str(name), variable.values, time, origin)
         if fit.regrid:
             step = interpolate(step, fit.lat, fit.lon)
         image = step.to_dataarray("channel").transpose("channel", "lat", "lon").values
@@ -113,31 +108,21 @@ def write_predictions(
         progress: Called with (time steps done, all time steps).
     """
     contract = checkpoint.contract
-    names = _name_files(input_files)
-    fit = fit_to_network(ds, contract, regrid=regrid, origin=names)
-    comments = {c: fit.images[c].attrs["comment"] for c in contract.channels if "comment" in fit.images[c].attrs}
+    about = describe_input(ds[[c for c in contract.channels if c in ds]], input_files)
+    fit = fit_to_network(ds, contract, regrid=regrid, origin=about["input_files"])
     attributes = {
         "title": "Extreme weather masks by climseg",
         "source": f"{contract.network['_target_'].rsplit('.', 1)[-1]} network, checkpoint {checkpoint.path.name}",
         "checkpoint_sha256": checkpoint.sha256,
         "training_data": f"{contract.training_data['time_steps']} time steps from "
         f"{contract.training_data['first_time']} to {contract.training_data['last_time']}",
-        "channels": " ".join(contract.channels),
-        "channel_comments": "; ".join(f"{c}: {text}" for c, text in comments.items()) or "none",
-        "input_files": names,
         "regridded": f"to {fit.lat.size} x {fit.lon.size} cells and back, bilinear" if fit.regrid else "no",
         "software": ", ".join(f"{k} {v}" for k, v in contract.software.items()),
-    }
-    steps = predict_fitted(checkpoint, fit, device=device, origin=names)
+    } | about
+    steps = predict_fitted(checkpoint, fit, device=device, origin=about["input_files"])
     with MaskWriter(output, ds, attributes, contract.labels, command, probabilities) as writer:
         total = ds.sizes["time"]
         progress(0, total)
         for index, step in enumerate(steps):
             writer.write(index, step.mask, step.probabilities if probabilities else None)
             progress(index + 1, total)
-
-
-def _name_files(paths: list[Path]) -> str:
-    """File names for an attribute: all of a few, the first and last of many."""
-    names = [p.name for p in paths]
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]} ... {names[-1]} ({len(names)} files)"

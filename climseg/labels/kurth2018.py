@@ -58,7 +58,8 @@ def kurth2018(
     channels = CYCLONE_CHANNELS if tropical_cyclones else RIVER_CHANNELS
     _require(ds, channels)
     lat, lon = (np.asarray(ds[axis].values, dtype=np.float64) for axis in ("lat", "lon"))
-    _warn_if_coarse(lat, lon, tropical_cyclones)
+    relaxed = river_thresholds["max_width_m"] > 1.0e6
+    _warn_if_coarse(lat, lon, tropical_cyclones, relaxed)
 
     def label(*arrays: Field) -> NDArray[np.int8]:  # each (time, lat, lon)
         masks = [
@@ -261,18 +262,19 @@ def _require(ds: xr.Dataset, channels: tuple[str, ...]) -> None:
         raise
 
 
-def _warn_if_coarse(lat: Floats, lon: Floats, tropical_cyclones: bool) -> None:
+def _warn_if_coarse(lat: Floats, lon: Floats, tropical_cyclones: bool, relaxed: bool) -> None:
     """Say once which criteria mean little on a grid coarser than 1 degree."""
     step = max(spacing(lat), spacing(lon))
     if step <= 1.0:
         return
-    concerned = "a river's width and length count in steps of one wide cell"
-    if tropical_cyclones:
-        concerned += (
-            "; a cyclone's vorticity, wind and warm core are smoothed, with thresholds made for 0.25 degrees; core "
-            "radius and percentile region hold few cells (labels=kurth2018_coarse relaxes what matters most)"
-        )
-    logger.warning("the grid spacing of %g degrees is coarse for the Kurth 2018 heuristic: %s", step, concerned)
+    missed = "wide rivers" + (" and most tropical cyclones" if tropical_cyclones else "")
+    logger.warning(
+        "Warning: a grid of %g degrees is coarse for the thresholds of Kurth et al. 2018, made for 0.25 degrees: "
+        "widths count in whole cells, vorticity, wind and warm core are smoothed, so %s may be missed.%s",
+        step,
+        missed,
+        "" if relaxed else " labels=kurth2018_coarse relaxes what matters most.",
+    )
 
 
 def _definition(river_thresholds: Mapping[str, float], cyclone_thresholds: Mapping[str, float] | None) -> str:

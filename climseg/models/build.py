@@ -46,7 +46,12 @@ def build_network(config: Mapping[str, object], in_channels: int, classes: int, 
         inspect.signature(target).bind(**arguments)
     except TypeError as error:
         raise InputError(f"model: {name}: {error}") from error
-    network = target(**arguments)
+    try:
+        network = target(**arguments)
+    except (ValueError, TypeError, RuntimeError, ZeroDivisionError, AssertionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"model: {name} cannot be built with these arguments: {error}") from error
     if not isinstance(network, nn.Module):
         raise InputError(f"model: {name} returned {type(network).__name__} instead of a network")
     return network
@@ -64,7 +69,7 @@ def _find_target(name: object) -> Callable[..., object]:
     except ImportError as error:
         raise InputError(f"model: _target_ {name} cannot be imported: {error}") from error
     if not hasattr(module, attribute):
-        raise InputError(f"model: {module_name} has no {attribute!r}{near_matches(attribute, vars(module))}")
+        raise InputError(f"model: {module_name} has no {attribute!r}{near_matches(attribute, vars(module)) or '.'}")
     target: Callable[..., object] = getattr(module, attribute)
     is_network = inspect.isclass(target) and issubclass(target, nn.Module)
     is_own_function = inspect.isfunction(target) and target.__module__.startswith("climseg.models.")

@@ -46,6 +46,8 @@ class Tiramisu(nn.Module):
         batch_norm: bool = False,
     ) -> None:
         super().__init__()
+        if min(first_filters, growth_rate, *down_layers, *up_layers) < 1:
+            raise InputError("Tiramisu: first_filters, growth_rate and all numbers of layers must be at least 1")
         if kernel_size % 2 == 0:
             raise InputError(f"Tiramisu: kernel_size {kernel_size} is even, so it has no centre; take an odd one")
         if len(up_layers) != len(down_layers) - 1:

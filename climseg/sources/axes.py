@@ -123,7 +123,7 @@ def _times(ds: xr.Dataset, origin: str, time: str | None) -> tuple[str | None, x
                 f"{origin}: has no time coordinate (dimensions: {_dims(ds)}). If it holds a single time step, give "
                 "its time with source.time=2011-10-11T00."
             )
-        times = xr.Variable(("time",), [_parse_time(time)])
+        times = xr.Variable(("time",), [_parse_time(str(time))])
     else:
         if time is not None:
             raise InputError(f"{origin}: has a time of its own ({name}); leave out source.time={time}.")

@@ -105,6 +105,8 @@ def _in_canonical_units(variable: xr.DataArray, file_without_units: bool, origin
 
 def _class_numbers(variable: xr.DataArray, path: Path) -> xr.DataArray:
     """LABELS as int8, checked chunk by chunk when they are read."""
+    if variable.dtype.kind not in "biuf":
+        raise InputError(f"{path}: LABELS is of type {variable.dtype}; expected class numbers 0 to {len(CLASSES) - 1}.")
     checked: xr.DataArray = xr.apply_ufunc(
         _checked_class_numbers, variable, kwargs={"path": path}, dask="parallelized", output_dtypes=[np.int8]
     )

@@ -36,10 +36,12 @@ def split_by_time(
     Raises:
         InputError: The shares are wrong, or a split that was asked for stays without a single time step.
     """
-    if set(shares) != set(SPLITS) or min(shares.values()) < 0 or abs(sum(shares.values()) - 1.0) > 1e-6:
+    if set(shares) != set(SPLITS) or not min(shares.values()) >= 0 or not abs(sum(shares.values()) - 1.0) <= 1e-6:
         raise InputError(
             f"splits: the shares of {', '.join(SPLITS)} must be 0 or more and sum to 1; got {dict(shares)}."
         )
+    if not (gap_hours >= 0 and (block_days is None or block_days > 0)):
+        raise InputError(f"splits: block_days={block_days} gap_hours={gap_hours}; expected more than 0, and 0 or more.")
     span_days = (times[-1] - times[0]) / timedelta(days=1)
     length = min(30.0, span_days / 10) if block_days is None else block_days
     length = max(length, 1e-3)

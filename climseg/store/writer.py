@@ -18,8 +18,8 @@ import zarr
 from dask.base import compute
 from dask.delayed import delayed
 
-from climseg.atomic import partial_path
-from climseg.canonical import LABEL_ATTRIBUTES, check_canonical
+from climseg.atomic import partial_path, sole_writer
+from climseg.canonical import LABEL_ATTRIBUTES, check_canonical, check_values
 from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.grid import is_periodic
@@ -49,6 +49,7 @@ def write_store(
     request: dict[str, Any],
     workers: int = 2,
     progress: Progress = lambda done, total: None,
+    origin: str = "input",
 ) -> StoreInfo:
     """Write images, masks, statistics and splits of a canonical Dataset.
 
@@ -62,15 +63,18 @@ def write_store(
         request: What makes this store: input files and options (JSON types). A run with another request starts afresh.
         workers: Threads that read, label and write.
         progress: Called with (time steps done, all time steps).
+        origin: The input to name in an error.
 
     Returns:
         The description of the complete store.
 
     Raises:
-        InputError: A channel is missing, constant, or holds missing values at a named time; the output exists and was
-            made from another request.
+        InputError: A channel is missing, constant, or holds missing or impossible values at a named time; no cell of
+            the training split is labelled; the output exists and was made from another request, or is being written.
     """
-    check_canonical(ds, channels)
+    check_canonical(ds, channels, origin)
+    if workers < 1:
+        raise InputError(f"workers={workers}: expected at least 1.")
     request = json.loads(json.dumps(request | {"channels": list(channels), "splits": list(splits)}))
     if output.exists():
         info = StoreInfo.read(output)
@@ -82,9 +86,34 @@ def write_store(
         return info
 
     partial = partial_path(output)
-    done = _open_partial(partial, ds, channels, request)
+    with sole_writer(output):
+        done = _open_partial(partial, ds, channels, request)
+        try:
+            _write_samples(partial, ds, masks, channels, done, workers, progress, origin)
+            info = _describe(ds, masks, channels, splits, done, request)
+        except InputError:
+            shutil.rmtree(partial)  # going on with it would meet the same mistake
+            raise
+        info.write(partial)
+        partial.replace(output)
+        for name in (_PROGRESS_FILE, _REQUEST_FILE):
+            (output / name).unlink()
+    return info
+
+
+def _write_samples(
+    partial: Path,
+    ds: xr.Dataset,
+    masks: xr.DataArray,
+    channels: Sequence[str],
+    done: dict[int, SampleStatistics],
+    workers: int,
+    progress: Progress,
+    origin: str,
+) -> None:
+    """Write the time steps that are not done yet, and note their statistics in ``done`` and in the progress file."""
     images = ds[list(channels)].to_dataarray("channel").transpose("time", "channel", "lat", "lon")
-    times = ds["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").values.tolist()
+    times = _iso_times(ds)
     group = zarr.open_group(partial, mode="r+")
     todo = [i for i in range(len(times)) if i not in done]
     progress(len(done), len(times))
@@ -93,7 +122,7 @@ def write_store(
         for start in range(0, len(todo), batch):
             indices = todo[start : start + batch]
             tasks = [
-                delayed(_write_sample)(images[i].data, masks[i].data, group, i, times[i], list(channels))
+                delayed(_write_sample)(images[i].data, masks[i].data, group, i, times[i], list(channels), origin)
                 for i in indices
             ]
             results = compute(*tasks, scheduler="threads", num_workers=workers)  # type: ignore[no-untyped-call]
@@ -102,12 +131,11 @@ def write_store(
                 lines.write(json.dumps({"index": i} | asdict(statistics)) + "\n")
             lines.flush()
             progress(len(done), len(times))
-    info = _describe(ds, masks, channels, splits, times, done, request)
-    info.write(partial)
-    partial.replace(output)
-    for name in (_PROGRESS_FILE, _REQUEST_FILE):
-        (output / name).unlink()
-    return info
+
+
+def _iso_times(ds: xr.Dataset) -> list[str]:
+    times: list[str] = ds["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").values.tolist()
+    return times
 
 
 def _open_partial(
@@ -173,15 +201,11 @@ def _write_sample(
     index: int,
     time: str,
     channels: list[str],
+    origin: str,
 ) -> SampleStatistics:
     """Check and write one time step; returns its statistics."""
     for channel, values in zip(channels, image, strict=True):
-        bad = int(values.size - np.isfinite(values).sum())
-        if bad:
-            raise InputError(
-                f"channel {channel} has {bad} missing of {values.size} values at {time}; leave out that time step or "
-                "that channel, or fill it before."
-            )
+        check_values(channel, values, time, origin)
     strange = np.setdiff1d(mask, [*range(len(CLASSES)), MISSING_LABEL])
     if strange.size:
         raise InputError(
@@ -200,12 +224,13 @@ def _describe(
     masks: xr.DataArray,
     channels: Sequence[str],
     splits: Sequence[str],
-    times: list[str],
     done: dict[int, SampleStatistics],
     request: dict[str, Any],
 ) -> StoreInfo:
     """Merge the statistics of the training split and gather what the store says about itself."""
     statistics, class_pixels = merge_statistics(done[i] for i, s in enumerate(splits) if s == "train")
+    if sum(class_pixels) == 0:
+        raise InputError("no cell of the training split carries a label; give files whose LABELS are not all missing.")
     for channel, std, value in zip(channels, statistics.std, statistics.mean, strict=True):
         if std == 0.0:
             raise InputError(
@@ -220,7 +245,7 @@ def _describe(
         lon=ds["lon"].values.tolist(),
         periodic=is_periodic(ds["lon"].values),
         calendar=ds["time"].dt.calendar,
-        times=times,
+        times=_iso_times(ds),
         splits=list(splits),
         statistics=statistics,
         class_pixels=class_pixels,

@@ -97,6 +97,26 @@ def segmenter_for_store(info: StoreInfo, network: Mapping[str, Any]) -> Segmente
     return Segmenter(built, mean=info.statistics.mean, std=info.statistics.std, periodic=info.periodic)
 
 
+def _read_contract(stored: dict[str, Any]) -> Contract:
+    """The contract of a checkpoint, refused when it is of another format or contradicts itself."""
+    if stored["format"] != FORMAT:
+        raise InputError(f"contract format {stored['format']!r}; this version reads format {FORMAT}.")
+    contract = Contract(**{f.name: stored[f.name] for f in fields(Contract)})
+    grid = [*contract.lat, *contract.lon]
+    consistent = (
+        len(contract.channels) == len(contract.units) > 0
+        and contract.classes == list(CLASSES)
+        and min(len(contract.lat), len(contract.lon)) > 1
+        and all(isinstance(degrees, float) for degrees in grid)
+        and {"first_time", "last_time", "time_steps"} <= set(contract.training_data)
+        and isinstance(contract.software, dict)
+        and isinstance(contract.network["_target_"], str)
+    )
+    if not consistent:
+        raise InputError("its contract contradicts itself; train anew.")
+    return contract
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint ready to predict: network in evaluation mode on the CPU, contract, and the file's SHA-256."""
@@ -127,18 +147,20 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
         ) from error
     if not isinstance(content, dict) or CONTRACT_KEY not in content or "state_dict" not in content:
         raise InputError(f"{path}: holds no climseg contract; expected a checkpoint written by 'climseg train'.")
-    stored = content[CONTRACT_KEY]
-    if stored.get("format") != FORMAT:
-        raise InputError(f"{path}: contract format {stored.get('format')!r}; this version reads format {FORMAT}.")
     try:
-        contract = Contract(**{f.name: stored[f.name] for f in fields(Contract)})
+        contract = _read_contract(content[CONTRACT_KEY])
         segmenter = contract.build()
         state = content["state_dict"]
         segmenter.load_state_dict(
             {k.removeprefix(STATE_PREFIX): v for k, v in state.items() if k.startswith(STATE_PREFIX)}
         )
-    except (KeyError, TypeError, RuntimeError) as error:
-        raise InputError(f"{path}: its contract and weights do not fit together ({error}); train anew.") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path}: its contract and weights do not fit together ({reason}); train anew.") from error
+    if not all(torch.isfinite(v).all() for v in segmenter.state_dict().values()):
+        raise InputError(f"{path}: holds weights or statistics that are not finite; train anew.")
     segmenter.eval().requires_grad_(False)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,12 +2,14 @@
 
 import csv
 import logging
+import math
 import time
 from pathlib import Path
 
 import pytorch_lightning as pl
 
 from climseg.channels import CLASS_ABBREVIATIONS
+from climseg.errors import InputError
 
 log = logging.getLogger(__name__)
 
@@ -15,9 +17,10 @@ _METRICS = ("train/loss_epoch", "val/loss", *(f"val/iou_{c.lower()}" for c in CL
 
 
 class EpochReport(pl.Callback):
-    """After every epoch, on rank 0: logs ``epoch 3/30  loss 0.0123  IoU BG 0.981 TC 0.612 AR 0.720  (12 s)``.
+    """Logs ``epoch 3/30  loss 0.0123  IoU BG 0.981 TC 0.612 AR 0.720  (12 s)`` after every epoch, on rank 0.
 
-    The same numbers go as a row into a CSV table, which a resumed run continues (Lightning's own begins anew).
+    The same numbers go as a row into a CSV table, which a resumed run continues (Lightning's own begins anew). A loss
+    that is not finite stops the training.
 
     Args:
         table: The CSV file.
@@ -33,6 +36,12 @@ class EpochReport(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report the epoch."""
+        loss = float(trainer.callback_metrics.get("train/loss_epoch", 0.0))
+        if not math.isfinite(loss):
+            raise InputError(
+                f"the training loss is {loss} in epoch {trainer.current_epoch + 1}; lower optimizer.lr, or use "
+                "trainer.precision=32-true."
+            )
         if not trainer.is_global_zero:
             return
         seconds = time.monotonic() - self._started

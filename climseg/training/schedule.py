@@ -5,6 +5,8 @@ import math
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from climseg.errors import InputError
+
 
 def warmup_cosine(
     optimizer: Optimizer, total_steps: int, warmup_share: float = 0.05, final_factor: float = 0.01
@@ -16,7 +18,14 @@ def warmup_cosine(
         total_steps: Optimiser steps of the whole training.
         warmup_share: Share of the steps that warm up.
         final_factor: Learning rate at the end, as a share of the peak.
+
+    Raises:
+        InputError: A share is not within 0 and 1.
     """
+    if not (0 <= warmup_share <= 1 and 0 <= final_factor <= 1):
+        raise InputError(
+            f"scheduler: warmup_share={warmup_share} final_factor={final_factor}; expected shares from 0 to 1."
+        )
     warmup_steps = max(1, round(total_steps * warmup_share))
 
     def factor(step: int) -> float:

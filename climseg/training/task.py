@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import MulticlassConfusionMatrix
 
 from climseg.channels import CLASS_ABBREVIATIONS, CLASSES, MISSING_LABEL
+from climseg.errors import InputError
 from climseg.evaluation.scores import scores_from_confusion
 from climseg.models.segmenter import Segmenter
 from climseg.samples.dataset import Sample
@@ -80,7 +81,10 @@ class SegmentationTask(pl.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Optimiser and schedule from their factories."""
-        optimizer = self.make_optimizer(self.segmenter.parameters())
+        try:
+            optimizer = self.make_optimizer(self.segmenter.parameters())
+        except ValueError as error:  # torch's optimisers refuse negative rates and the like so
+            raise InputError(f"optimizer: {error}.") from error
         total_steps = int(self.trainer.estimated_stepping_batches)
         return {
             "optimizer": optimizer,

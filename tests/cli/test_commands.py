@@ -1,6 +1,7 @@
 """The commands on small files, as a user calls them."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -66,15 +67,29 @@ def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tm
         (["predict", "checkpoint=CKPT", "input=FILES", "output=m.nc", "source=era5"], "PSL needs msl"),
         (["plot", "masks=absent.nc", "output=m.png"], "absent.nc: no such mask file"),
         (["evaluate", "checkpoint=CKPT", "data.store=absent"], "absent is not a complete climseg store"),
-        (["evaluate", "checkpoint=CKPT", "data.store=absent", "device=gpu7"], "climseg"),
         (["synthesize", "output=x", "start=yesterday"], "yesterday"),
         (["synthesize", "output=x", "steps=0"], "steps=0"),
+        (["synthesize", "output=x", "spacing=7"], "a number of degrees that divides 180"),
+        (["synthesize", "output=x", "grid=[a,b]"], "such as [768,1152]"),
+        (["synthesize", "output=x", "per=year"], "expected step or month"),
+        (["synthesize", "output=null"], "output= is empty"),
+        (["prepare", "input=FILES", "output=s", "channels=[TMQ,TMQ]"], "TMQ is asked for twice"),
+        (["prepare", "input=FILES", "output=s", "splits=null"], "splits is a group of keys, such as splits.train"),
+        (["evaluate", "checkpoint=CKPT", "data.store=STORE", "data.batch_size=0"], "batch_size=0: expected at least 1"),
+        (["evaluate", "checkpoint=CKPT", "data.store=STORE", "output=x.nc"], "a name that ends in .json"),
+        (["evaluate", "checkpoint=CKPT", "data.store=STORE", "output=x.json", "device=gpu7"], "use device=cpu"),
+        (["train", "data.store=STORE", "run_dir=x", "trainer=gpu"], "trainer: No supported gpu backend found"),
+        (["train", "data.store=STORE", "run_dir=x", "trainer.precision=half"], "trainer: Precision 'half' is invalid"),
+        (["train", "data.store=STORE", "run_dir=x", "model.first_filters=0"], "must be at least 1"),
+        (["train", "data.store=STORE", "run_dir=x", "seed=-1"], "seed=-1"),
+        (["train", "data.store=STORE", "run_dir=x", "trainer.max_epochs=0"], "trains nothing"),
     ],
 )
 def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
     words: list[str],
     sentence: str,
     files: str,
+    store: Path,
     run_dir: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,6 +98,7 @@ def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     words = [
         w.replace("CKPT", str(run_dir / "best.ckpt"))
+        .replace("STORE", str(store))
         .replace("FILES", files)
         .replace("FIRST", files.replace("*", "step0"))
         for w in words
@@ -90,6 +106,17 @@ def test_a_mistake_ends_with_a_sentence_and_exit_code_2(
     assert run(words) == 2
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sigterm_removes_the_temporary_file(files: str, run_dir: Path, tmp_path: Path) -> None:
+    masks = tmp_path / "masks.nc"
+    words = [f"checkpoint={run_dir / 'best.ckpt'}", f"input={files}", f"output={masks}"]
+    process = subprocess.Popen([sys.executable, "-m", "climseg", "predict", *words], stderr=subprocess.DEVNULL)
+    while not (tmp_path / ".masks.nc.partial").exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.terminate()
+    assert process.wait(60) in (143, 0)
+    assert [p.name for p in tmp_path.iterdir() if p != masks] == []
 
 
 def kill_until_done(command: list[str], final: Path, seed: int) -> int:
@@ -100,8 +127,6 @@ def kill_until_done(command: list[str], final: Path, seed: int) -> int:
     usual = time.monotonic() - started
     whole = final.stat().st_size if final.is_file() else None
     return_kills = 0
-    import shutil
-
     shutil.rmtree(final) if final.is_dir() else final.unlink()
     for _ in range(4):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -116,7 +116,7 @@ def test_a_missing_value_is_refused_by_channel_and_time_and_leaves_no_file(
 ) -> None:
     holed = fields.copy(deep=True)
     holed["TMQ"][2, 5, 6] = np.nan
-    with pytest.raises(InputError, match="TMQ has 1 missing of 2664 values at 2001-08-02T00:00:00"):
+    with pytest.raises(InputError, match="TMQ has 1 missing or infinite of 2664 values at 2001-08-02T00:00:00"):
         write(checkpoint, holed, tmp_path / "masks.nc")
     assert list(tmp_path.iterdir()) == []
 

@@ -303,8 +303,8 @@ def test_a_coarse_grid_is_named_with_the_criteria_that_lose_meaning(
 ) -> None:
     lat, lon = np.arange(-90.0, 90.1, step), np.arange(0.0, 360.0, step)
     kurth2018(canonical(lat, lon, stormy(lat, lon, [])))
-    assert ("2.5 degrees is coarse" in caplog.text) is warns
-    assert ("core radius" in caplog.text) is warns
+    assert ("a grid of 2.5 degrees is coarse" in caplog.text) is warns
+    assert ("warm core are smoothed" in caplog.text) is warns
 
 
 def test_the_preset_holds_the_defaults_of_the_code_and_is_complete() -> None:

@@ -67,7 +67,10 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
         patch.setenv("CLIMSEG_MASKS", str(folder / "masks.nc"))
         patch.setenv("CLIMSEG_FIELDS", str(folder / "field*.nc"))
         resources = {"metadata": {"path": str(NOTEBOOK.parent)}}
-        NotebookClient(notebook, kernel_name="here", timeout=120, resources=resources).execute()
+        # With widgets nbclient 0.11 at times sees a reply only when its wait ends: a long limit is then a long wait.
+        client = NotebookClient(notebook, kernel_name="here", resources=resources)
+        client.timeout_func = lambda cell: 15 if "slider" in cell.source else 90
+        client.execute()
     return notebook
 
 

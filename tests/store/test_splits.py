@@ -51,6 +51,14 @@ def test_a_share_of_zero_leaves_a_split_out() -> None:
 def test_shares_must_sum_to_one() -> None:
     with pytest.raises(InputError, match="sum to 1"):
         split_by_time(hourly(30), {"train": 0.8, "validation": 0.2, "test": 0.2})
+    with pytest.raises(InputError, match="sum to 1"):
+        split_by_time(hourly(30), {"train": float("nan"), "validation": 0.5, "test": 0.5})
+
+
+@pytest.mark.parametrize("options", [{"block_days": 0.0}, {"block_days": -3.0}, {"gap_hours": -1.0}])
+def test_lengths_of_nothing_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="expected more than 0, and 0 or more"):
+        split_by_time(hourly(30), SHARES, **options)
 
 
 def test_a_noleap_calendar_is_split_as_any_other() -> None:

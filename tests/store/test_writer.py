@@ -44,7 +44,7 @@ def test_a_missing_value_is_refused_by_channel_and_time(
 ) -> None:
     fields = atmosphere.drop_vars(LABELS).copy(deep=True)
     fields["V850"][5, 3, 4] = np.nan
-    with pytest.raises(InputError, match="V850 has 1 missing of 2664 values at 2001-08-03T12:00:00"):
+    with pytest.raises(InputError, match="V850 has 1 missing or infinite of 2664 values at 2001-08-03T12:00:00"):
         write_small_store(tmp_path / "store", fields=fields)
     assert not (tmp_path / "store").exists()
 
@@ -54,6 +54,29 @@ def test_a_constant_channel_is_refused_by_name(write_small_store: Any, atmospher
     fields["PSL"][:] = 101325.0
     with pytest.raises(InputError, match="PSL is 101325 everywhere"):
         write_small_store(tmp_path / "store", fields=fields)
+
+
+def test_values_that_the_unit_cannot_give_are_refused(
+    write_small_store: Any, atmosphere: xr.Dataset, tmp_path: Path
+) -> None:
+    fields = atmosphere.drop_vars(LABELS).copy(deep=True)
+    fields["PSL"] /= 100  # hPa, still called Pa
+    with pytest.raises(InputError, match=r"PSL runs from .* at 2001-08-0.*; in Pa it lies within 70000 and"):
+        write_small_store(tmp_path / "store", fields=fields)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_that_are_all_missing_are_refused(atmosphere: xr.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no cell of the training split carries a label"):
+        writer.write_store(
+            atmosphere.drop_vars(LABELS),
+            xr.full_like(atmosphere[LABELS], -1),
+            tmp_path / "store",
+            channels=CHANNELS,
+            splits=["train"] * 24,
+            request={},
+        )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_class_number_that_does_not_exist_is_refused(

@@ -77,7 +77,32 @@ def test_what_is_no_climseg_checkpoint_is_refused(run_dir: Path, content: Any, t
         load_checkpoint(save(content, tmp_path / "new.ckpt"))
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("classes", ["atmospheric_river", "tropical_cyclone", "background"]),
+        ("units", ["kg m-2"]),
+        ("lat", []),
+        ("lon", "text"),
+        ("training_data", {}),
+        ("software", None),
+        ("network", "text"),
+    ],
+)
+def test_a_contract_that_contradicts_itself_is_refused(content: Any, key: str, value: Any, tmp_path: Path) -> None:
+    content[CONTRACT_KEY][key] = value
+    with pytest.raises(InputError, match=r"bad\.ckpt: its contract"):
+        load_checkpoint(save(content, tmp_path / "bad.ckpt"))
+
+
+def test_statistics_that_are_not_numbers_are_refused(content: Any, tmp_path: Path) -> None:
+    content["state_dict"]["segmenter.std"].fill_(torch.nan)
+    with pytest.raises(InputError, match="not finite"):
+        load_checkpoint(save(content, tmp_path / "bad.ckpt"))
+
+
 def test_weights_that_do_not_fit_the_configuration_are_refused(content: Any, tmp_path: Path) -> None:
-    content[CONTRACT_KEY]["channels"] = content[CONTRACT_KEY]["channels"][:-1]
+    for key in ("channels", "units"):
+        content[CONTRACT_KEY][key] = content[CONTRACT_KEY][key][:-1]
     with pytest.raises(InputError, match="do not fit together"):
         load_checkpoint(save(content, tmp_path / "bad.ckpt"))

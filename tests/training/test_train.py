@@ -1,4 +1,5 @@
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,25 @@ def test_a_run_is_not_overwritten_and_can_go_on(
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
     assert state["global_step"] == 2 * (count_of_training_samples(store) // 3)
     assert [int(e["epoch"]) for e in epochs(tmp_path)] == [1, 2]
+
+
+def test_a_run_of_another_network_does_not_go_on_and_is_left_as_it_is(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=1"]
+    assert run(words) == 0
+    before = (tmp_path / "config.yaml").read_text()
+    assert run([*words, "resume=true", "model.growth_rate=8"]) == 2
+    assert "was trained with another network or store" in capsys.readouterr().err
+    assert (tmp_path / "config.yaml").read_text() == before
+
+
+def test_a_loss_that_is_not_a_number_stops_the_training(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=2", "optimizer.lr=1e12"]
+    assert run(words) == 2
+    assert re.search("the training loss is (nan|inf) in epoch [12]; lower optimizer.lr", capsys.readouterr().err)
 
 
 def test_two_processes_train_together_from_the_command_line(store: Path, tmp_path: Path) -> None:
