@@ -50,7 +50,12 @@ def run(configuration: DictConfig) -> None:
 
 
 def _table(scores: dict[str, Any]) -> Table:
-    table = Table(title=f"all cells of the split {scores['split']!r} counted together", box=box.SIMPLE)
+    table = Table(
+        title=f"all cells of the split {scores['split']!r} counted together",
+        box=box.SIMPLE,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("class", no_wrap=True)
     columns = {
         "iou": "IoU",

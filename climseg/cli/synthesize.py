@@ -25,7 +25,7 @@ def run(configuration: DictConfig) -> None:
     lat, lon = _grid(configuration)
     with progress_bar("time steps") as progress:
         files = write_files(output, times, lat, lon, configuration.seed, configuration.per, progress)
-    log.info("%d files in %s", len(files), output)
+    log.info("%d %s in %s", len(files), "file" if len(files) == 1 else "files", output)
 
 
 def _times(configuration: DictConfig) -> list[Any]:
