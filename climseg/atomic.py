@@ -2,9 +2,11 @@
 
 import errno
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from climseg.errors import InputError
 
@@ -23,17 +25,27 @@ def sole_writer(final: Path) -> Iterator[None]:
     """
     _check_folder(final)
     lock = final.with_name(f".{final.name}.lock")
-    with lock.open("w") as file:
+    with _locked(lock, final):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _locked(lock: Path, final: Path) -> IO[str]:
+    """The opened lock file, held by this process."""
+    while True:
+        file = lock.open("w")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             # Some network file systems have no locks; there two writers are not noticed.
             if error.errno in (errno.EAGAIN, errno.EACCES):
+                file.close()
                 raise InputError(f"{final} is being written by another process; wait for it, or stop it.") from error
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+        if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()  # the writer before us removed the file between our opening and locking it
 
 
 @contextmanager
@@ -69,7 +81,7 @@ def check_writable(final: Path) -> None:
 
 
 def _check_folder(final: Path) -> None:
-    probe = final.with_name(f".{final.name}.probe")
+    probe = final.with_name(f".{final.name}.{os.getpid()}.probe")
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         probe.touch()

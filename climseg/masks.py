@@ -66,7 +66,10 @@ class MaskWriter:
         """Create the file under its temporary name; returns the writer itself."""
         with ExitStack() as stack:
             partial = stack.enter_context(atomic_file(self._output))
-            self._file = netCDF4.Dataset(partial, "w", format="NETCDF4")
+            try:
+                self._file = netCDF4.Dataset(partial, "w", format="NETCDF4")
+            except OSError as error:  # "permission denied", also for a full disk
+                raise self._not_written(error) from error
             stack.push(self._close)
             self._create_variables()
             self._stack = stack.pop_all()

@@ -3,14 +3,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from climseg.cli.main import run
+from climseg.errors import InputError
 from climseg.evaluation.evaluate import confusion_on_store
 from climseg.evaluation.scores import scores_from_confusion
 from climseg.store.info import StoreInfo
+from climseg.training.checkpoint_io import AtomicCheckpointIO
 from climseg.training.contract import load_checkpoint
 
 
@@ -59,6 +62,38 @@ def test_a_run_of_another_network_does_not_go_on_and_is_left_as_it_is(
     assert run([*words, "resume=true", "model.growth_rate=8"]) == 2
     assert "was trained with another network or store" in capsys.readouterr().err
     assert (tmp_path / "config.yaml").read_text() == before
+
+
+def test_a_mistake_found_late_leaves_the_record_of_the_run(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=1"]
+    assert run(words) == 0
+    before = (tmp_path / "config.yaml").read_text()
+    assert run([*words, "resume=true", "optimizer.lr=-1"]) == 2
+    assert "optimizer: Invalid learning rate" in capsys.readouterr().err
+    assert (tmp_path / "config.yaml").read_text() == before
+
+
+def test_the_last_checkpoint_is_that_of_the_last_epoch_also_when_it_is_not_the_best(
+    store: Path, tmp_path: Path
+) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=4", "optimizer.lr=0.5"]
+    assert run(words) == 0
+    scores = [float(e["val/iou_mean"]) for e in epochs(tmp_path)]
+    assert max(scores) > scores[-1], "the test needs a last epoch that is not the best"
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert state["global_step"] == int(epochs(tmp_path)[-1]["step"])
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing_under_its_name(tmp_path: Path) -> None:
+    class Unwritable:
+        def __reduce__(self) -> Any:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match=r"best\.ckpt: could not be written .*No space left"):
+        AtomicCheckpointIO().save_checkpoint({"weights": torch.zeros(9), "x": Unwritable()}, tmp_path / "best.ckpt")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_loss_that_is_not_a_number_stops_the_training(
