@@ -55,7 +55,7 @@ def atomic_file(final: Path) -> Iterator[Path]:
     Raises:
         InputError: The folder is absent and cannot be made, the file cannot be written, or another process writes it.
     """
-    check_writable(final)
+    _check_is_no_folder(final)
     partial = partial_path(final)
     with sole_writer(final):
         try:
@@ -75,9 +75,13 @@ def check_writable(final: Path) -> None:
     Raises:
         InputError: It cannot.
     """
+    _check_is_no_folder(final)
+    _check_folder(final)
+
+
+def _check_is_no_folder(final: Path) -> None:
     if final.is_dir():
         raise InputError(f"{final} is a folder; name a file to write.")
-    _check_folder(final)
 
 
 def _check_folder(final: Path) -> None:

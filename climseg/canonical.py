@@ -172,6 +172,12 @@ def check_canonical(ds: xr.Dataset, channels: Iterable[str] = (), origin: str = 
         raise InputError(f"{origin}: has no channel {', '.join(missing)}; found: {known}.")
 
 
+def iso_times(ds: xr.Dataset) -> list[str]:
+    """The times of a Dataset in ISO 8601, on its own calendar."""
+    times: list[str] = ds["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").values.tolist()
+    return times
+
+
 def check_values(channel: str, values: NDArray[np.float32], time: str, origin: str) -> None:
     """Refuse one time step of a channel when it holds missing or infinite values, or values that its unit cannot give.
 

@@ -127,15 +127,21 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
         )
     if type(default) not in kinds or value is None or default == "???":
         return
-    fits = isinstance(value, type(default)) and not (isinstance(value, bool) and type(default) is not bool)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        fits = True
-    if isinstance(default, str) and isinstance(value, int | float):
-        fits = True  # a file or a date may look like a number; "auto" may become a count
-    if isinstance(default, int) and not isinstance(default, bool) and value == "auto":
-        fits = True  # trainer.devices=auto
-    if not fits:
+    if not _fits(default, value):
         raise InputError(f"{key}={value}: expected {kinds[type(default)]}, such as {default}.")
+
+
+def _fits(default: object, value: object) -> bool:
+    """Whether a value is of the kind of the default."""
+    if isinstance(default, str):
+        return isinstance(
+            value, str | int | float
+        )  # a file or a date may look like a number; "auto" may become a count
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int) or value == "auto"  # trainer.devices=auto
+    return isinstance(value, int | float)
 
 
 def _leaf_keys(node: DictConfig, prefix: str = "") -> dict[str, Any]:

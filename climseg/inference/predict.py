@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from numpy.typing import NDArray
 
-from climseg.canonical import check_values
+from climseg.canonical import check_values, iso_times
 from climseg.inference.fit import Fit, fit_to_network
 from climseg.inference.regrid import interpolate
 from climseg.masks import MaskWriter, describe_input
@@ -66,9 +66,8 @@ def predict_fitted(
     ds = fit.images
     segmenter = checkpoint.segmenter.to(device)
     segmenter.periodic = fit.periodic
-    for index in range(ds.sizes["time"]):
+    for index, time in enumerate(iso_times(ds)):
         step = ds.isel(time=index).compute()
-        time = str(step["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").item())
         for name, variable in step.data_vars.items():
             check_values(str(name), variable.values, time, origin)
         if fit.regrid:

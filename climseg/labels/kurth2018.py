@@ -58,7 +58,7 @@ def kurth2018(
     channels = CYCLONE_CHANNELS if tropical_cyclones else RIVER_CHANNELS
     _require(ds, channels)
     lat, lon = (np.asarray(ds[axis].values, dtype=np.float64) for axis in ("lat", "lon"))
-    relaxed = river_thresholds["max_width_m"] > 1.0e6
+    relaxed = river_thresholds["max_width_m"] > _thresholds("ar", None, atmospheric_rivers)["max_width_m"]
     _warn_if_coarse(lat, lon, tropical_cyclones, relaxed)
 
     def label(*arrays: Field) -> NDArray[np.int8]:  # each (time, lat, lon)

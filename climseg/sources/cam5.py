@@ -45,10 +45,7 @@ def open_cam5(
         InputError: A file, its grid, its times, its units or its variables do not fit, by name.
     """
     paths = expand_paths(input)
-    if channels is not None:
-        check_request(channels)
-    if time is not None and len(paths) > 1:
-        raise InputError(f"source.time supplies the time of a single file; the input has {len(paths)} files.")
+    check_request(paths, channels, time)
     _refuse_several_experts(paths)
 
     files = [(path, name_axes(open_netcdf(path), str(path), time)) for path in paths]

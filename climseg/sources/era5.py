@@ -168,10 +168,7 @@ def open_era5(
     if labels:
         raise InputError("ERA5 files carry no labels; make them with a heuristic, for example labels=kurth2018.")
     paths = expand_paths(input)
-    if channels is not None:
-        check_request(channels)
-    if time is not None and len(paths) > 1:
-        raise InputError(f"source.time supplies the time of a single file; the input has {len(paths)} files.")
+    check_request(paths, channels, time)
     if not accumulation_hours > 0.0:
         raise InputError(f"source.accumulation_hours is {accumulation_hours}; expected hours above 0.")
 

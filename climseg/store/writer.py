@@ -19,7 +19,7 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from climseg.atomic import partial_path, sole_writer
-from climseg.canonical import LABEL_ATTRIBUTES, check_canonical, check_values
+from climseg.canonical import LABEL_ATTRIBUTES, check_canonical, check_values, iso_times
 from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.grid import is_periodic
@@ -113,7 +113,7 @@ def _write_samples(
 ) -> None:
     """Write the time steps that are not done yet, and note their statistics in ``done`` and in the progress file."""
     images = ds[list(channels)].to_dataarray("channel").transpose("time", "channel", "lat", "lon")
-    times = _iso_times(ds)
+    times = iso_times(ds)
     group = zarr.open_group(partial, mode="r+")
     todo = [i for i in range(len(times)) if i not in done]
     progress(len(done), len(times))
@@ -133,11 +133,6 @@ def _write_samples(
             progress(len(done), len(times))
 
 
-def _iso_times(ds: xr.Dataset) -> list[str]:
-    times: list[str] = ds["time"].dt.strftime("%Y-%m-%dT%H:%M:%S").values.tolist()
-    return times
-
-
 def _open_partial(
     partial: Path, ds: xr.Dataset, channels: Sequence[str], request: dict[str, Any]
 ) -> dict[int, SampleStatistics]:
@@ -149,10 +144,7 @@ def _open_partial(
     if partial.exists():
         log.info("%s is from another request and is begun anew", partial)
         shutil.rmtree(partial)
-    try:
-        partial.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"{partial}: cannot be made ({error.strerror}); choose another output.") from error
+    partial.mkdir()
     _create_arrays(partial, ds, channels)
     # Last, so that a folder with a request in it is always whole.
     (partial / _REQUEST_FILE).write_text(json.dumps(request), encoding="utf-8")
@@ -245,7 +237,7 @@ def _describe(
         lon=ds["lon"].values.tolist(),
         periodic=is_periodic(ds["lon"].values),
         calendar=ds["time"].dt.calendar,
-        times=_iso_times(ds),
+        times=iso_times(ds),
         splits=list(splits),
         statistics=statistics,
         class_pixels=class_pixels,
