@@ -26,7 +26,7 @@ LABEL_ATTRIBUTES: Final = {
     "flag_values": np.arange(len(CLASSES), dtype=np.int8),
     "flag_meanings": " ".join(CLASSES),
 }
-_COORDINATE_ATTRIBUTES: Final = {
+COORDINATE_ATTRIBUTES: Final = {
     "time": {"standard_name": "time", "long_name": "time", "axis": "T"},
     "lat": {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north", "axis": "Y"},
     "lon": {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east", "axis": "X"},
@@ -105,7 +105,7 @@ def orient(ds: xr.Dataset, origin: str) -> xr.Dataset:
     out = out.assign_coords(lat=("lat", lat[lat_order]), lon=("lon", lon_sorted))
     for name in DIMS:
         kept = {SOURCE_VALUES: ds[name].attrs[SOURCE_VALUES]} if SOURCE_VALUES in ds[name].attrs else {}
-        out[name].attrs = _COORDINATE_ATTRIBUTES[name] | kept
+        out[name].attrs = COORDINATE_ATTRIBUTES[name] | kept
     for name in ("lat", "lon"):
         source = ds[name].values
         if not np.array_equal(source, out[name].values):

@@ -1,6 +1,7 @@
-"""The vocabulary: the 16 CAM5 channels in their order, with CF standard names and units, and the three classes.
+"""The vocabulary: the channels with CF standard names and units, and the three classes.
 
-A new channel is one row here and one row in each source's table.
+The 16 of CAM5 come first and in their order. A new channel is one row here, its recipes in ``sources/recipes.py``, and
+its names in each source's table.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ class Channel:
     Attributes:
         name: The CAM5 variable name, also the name in canonical Datasets, stores and checkpoints.
         long_name: What a plot says.
-        standard_name: From the CF standard name table.
+        standard_name: From the CF standard name table; empty where that has none.
         units: Canonical units (UDUNITS spelling); sources convert to them.
         plausible: Smallest and largest value that a right unit can give, far wider than any weather: they tell Celsius
             from kelvin, hPa from Pa, mm from m, and fill values from data. The extremes over 121,266 CAM5 samples (the
@@ -32,10 +33,11 @@ class Channel:
     @property
     def attributes(self) -> dict[str, str]:
         """CF attributes of a canonical variable."""
-        return {"long_name": self.long_name, "standard_name": self.standard_name, "units": self.units}
+        names = {"long_name": self.long_name, "standard_name": self.standard_name, "units": self.units}
+        return {key: text for key, text in names.items() if text}
 
 
-# The order of Kurth et al. 2018 and of the DeepCAM data set: models count on it.
+# The first 16 in the order of Kurth et al. 2018 and of the DeepCAM data set: models count on it.
 CHANNELS: Final[dict[str, Channel]] = {
     c.name: c
     for c in (
@@ -55,14 +57,25 @@ CHANNELS: Final[dict[str, Channel]] = {
         Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa", (7e4, 1.3e5)),
         Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", (120.0, 330.0), 200),
         Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", (150.0, 350.0), 500),
-        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1", (-1e-6, 1e-3)),
+        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1", (-1e-6, 2e-4)),
         Channel("TS", "surface (skin) temperature", "surface_temperature", "K", (80.0, 400.0)),
         Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K", (80.0, 400.0)),
         Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", (-2000.0, 1e4), 1000),
         Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", (8000.0, 1.5e4), 200),
         Channel("ZBOT", "height of the lowest model level", "height", "m", (0.0, 500.0)),
+        # Not among CAM5's 16: read or derived where they are asked for.
+        Channel(
+            "IVT",
+            "magnitude of the vertically integrated water vapour transport",
+            "",  # the CF table names its components only
+            "kg m-1 s-1",
+            (0.0, 5000.0),
+        ),
+        Channel("VRT850", "relative vorticity at 850 hPa", "atmosphere_relative_vorticity", "s-1", (-0.05, 0.05), 850),
+        Channel("WS850", "wind speed at 850 hPa", "wind_speed", "m s-1", (0.0, 200.0), 850),
     )
 }
+CAM5_CHANNELS: Final = tuple(CHANNELS)[:16]
 
 # The name of the mask that a file may bring along (ClimateNet) and that the store keeps.
 LABELS: Final = "LABELS"

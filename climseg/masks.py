@@ -148,9 +148,9 @@ class MaskWriter:
         variable.setncatts(attributes)
 
 
-def describe_input(ds: xr.Dataset, paths: Sequence[Path]) -> dict[str, str]:
+def describe_input(ds: xr.Dataset, paths: Sequence[str | Path]) -> dict[str, str]:
     """Global attributes that say what masks were made from: files, channels, and how channels were approximated."""
-    names = [p.name for p in paths]
+    names = [Path(p).name for p in paths]
     comments = [f"{c}: {ds[c].attrs['comment']}" for c in ds.data_vars if c in CHANNELS and "comment" in ds[c].attrs]
     return {
         "input_files": ", ".join(names) if len(names) <= 4 else f"{names[0]} ... {names[-1]} ({len(names)} files)",

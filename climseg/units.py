@@ -5,7 +5,6 @@ from functools import cache
 
 import cf_xarray.units  # noqa: F401  (registers UDUNITS spellings such as "kg m-2" with pint)
 import pint
-import xarray as xr
 
 from climseg.errors import InputError
 
@@ -34,31 +33,29 @@ def is_convertible(units: object, target: str) -> bool:
     return True
 
 
-def convert_units(variable: xr.DataArray, target: str, origin: str) -> xr.DataArray:
-    """Convert a variable to ``target`` units by its own ``units`` attribute.
+def unit_conversion(units: object, target: str, variable: str, origin: str) -> tuple[float, float]:
+    """Scale and offset that convert a variable to ``target`` units by its own ``units`` attribute.
 
     Args:
-        variable: Any dims; lazy arrays stay lazy.
+        units: The attribute.
         target: UDUNITS spelling, for example ``"kg m-2"``.
+        variable: The variable to name in an error.
         origin: The file to name in an error.
 
     Returns:
-        A new array with the attribute ``units`` set to ``target``.
+        Scale and offset such that ``target = scale * source + offset``.
 
     Raises:
         InputError: The attribute is absent, unknown or measures something else.
     """
-    source = variable.attrs.get("units")
-    if not isinstance(source, str) or not source.strip():
+    if not isinstance(units, str) or not units.strip():
         raise InputError(
-            f"{origin}: variable {variable.name} has no units attribute; expected one that converts to {target!r}. "
+            f"{origin}: variable {variable} has no units attribute; expected one that converts to {target!r}. "
             "Add it (for example with ncatted); units are never guessed from values."
         )
     try:
-        scale, offset = _linear_conversion(source, target)
+        return _linear_conversion(units, target)
     except Exception as error:  # pint raises many kinds, from its own and from its parser's
         raise InputError(
-            f"{origin}: variable {variable.name} is in {source!r}, which does not convert to {target!r}."
+            f"{origin}: variable {variable} is in {units!r}, which does not convert to {target!r}."
         ) from error
-    out = variable if (scale, offset) == (1.0, 0.0) else variable * scale + offset
-    return out.assign_attrs(variable.attrs | {"units": target})

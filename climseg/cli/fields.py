@@ -9,27 +9,27 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from climseg.atomic import check_writable
 from climseg.errors import InputError
-from climseg.sources.files import expand_paths
+from climseg.sources.paths import expand_paths
 
 
-def input_paths(value: object) -> list[Path]:
+def input_paths(value: object) -> list[str]:
     """The files behind a command's ``input=`` (a glob or a list), in the order of their names."""
     return expand_paths([str(v) for v in value] if isinstance(value, ListConfig) else str(value))
 
 
-def open_input(configuration: DictConfig, paths: list[Path], channels: list[str] | None = None) -> xr.Dataset:
+def open_input(configuration: DictConfig, paths: list[str], channels: list[str] | None = None) -> xr.Dataset:
     """The canonical Dataset of input files through ``source=``, with these channels or the source's own choice."""
     chosen = {} if channels is None else {"channels": channels}
-    fields: xr.Dataset = hydra.utils.instantiate(configuration.source)([str(p) for p in paths], **chosen)
+    fields: xr.Dataset = hydra.utils.instantiate(configuration.source)(paths, **chosen)
     return fields
 
 
-def mask_path(value: object, paths: list[Path]) -> Path:
+def mask_path(value: object, paths: list[str]) -> Path:
     """The mask file to write; refused before any work when its name is bad or an input file's."""
     output = Path(str(value))
     if output.suffix not in (".nc", ".nc4"):
         raise InputError(f"output={output}: mask files are netCDF; give a name that ends in .nc.")
-    if output.resolve() in [p.resolve() for p in paths]:
+    if output.resolve() in [Path(p).resolve() for p in paths]:
         raise InputError(f"output={output} is an input file too and would be replaced; give another name.")
     check_writable(output)
     return output

@@ -9,8 +9,9 @@ from omegaconf import DictConfig
 from climseg.channels import CHANNELS, CLASSES
 from climseg.cli.fields import input_paths, open_input, plain
 from climseg.cli.progress import progress_bar
+from climseg.sources.paths import input_manifest
 from climseg.store.splits import split_by_time
-from climseg.store.writer import input_manifest, write_store
+from climseg.store.writer import write_store
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Masks for new data: time step by time step from a canonical Dataset to a mask file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def write_predictions(
     output: Path,
     *,
     command: str,
-    input_files: list[Path],
+    input_files: Sequence[str | Path],
     regrid: bool = False,
     probabilities: bool = False,
     device: str = "cpu",

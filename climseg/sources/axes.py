@@ -1,18 +1,23 @@
-"""The axes of one file: which are time, lat and lon, and the reason when a file has no such axes."""
+"""The axes of files of one layout: time, latitude, longitude, levels; and the reason when a file has no such axes."""
 
 import re
-from typing import Final
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
+from climseg.canonical import orient
 from climseg.errors import InputError
+from climseg.sources.stored import Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.units import is_convertible
 
-# Lower-case names; the first that a file has is taken. valid_time before time: where a file has both, time is the start
-# of the forecast.
-TIMES: Final = ("valid_time", "time")
 LATITUDES: Final = ("lat", "latitude")
 LONGITUDES: Final = ("lon", "longitude")
+PRESSURE_LEVELS: Final = ("pressure_level", "level", "isobaricInhPa", "isobaricInPa", "plev")
 
 # The cell dimension of unstructured grids: CAM-SE, UGRID, MPAS, ICON.
 _UNSTRUCTURED: Final = ("ncol", "n_face", "nface", "nMesh2_face", "nCells", "ncells", "cell")
@@ -20,140 +25,256 @@ _EXPECTED: Final = "expected a regular latitude-longitude grid"
 _INTERPOLATE: Final = "interpolate it to one first (for example with cdo remapbil)"
 
 
-def name_axes(ds: xr.Dataset, origin: str, time: str | None = None) -> xr.Dataset:
-    """Rename the axes of one file to time, lat and lon.
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """Where the axes are in files of one layout, and how their rows and columns become canonical.
 
-    Args:
-        ds: As :func:`climseg.sources.files.open_netcdf` returns it.
-        origin: The file to name in an error.
-        time: The time of a file that has none (ISO 8601, standard calendar).
+    Attributes:
+        time: The dimension along the time; None where the file is of one moment.
+        lat: The dimension of rows.
+        lon: The dimension of columns.
+        grid: An empty canonical Dataset with the coordinates lat and lon.
+        rows: For each canonical row, its row in the file.
+        columns: For each canonical column, its column in the file.
+    """
 
-    Returns:
-        A new Dataset with the index coordinates time (whole seconds, at least one step), lat and lon. Its variables may
-        still lack the time, or have more dimensions; :func:`on_grid` sees to one of them.
+    time: str | None
+    lat: str
+    lon: str
+    grid: xr.Dataset
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+
+@lru_cache(maxsize=4096)
+def find_axes(layout: Layout) -> Axes:
+    """The axes of files of one layout.
 
     Raises:
-        InputError: The grid is unstructured, rotated, curvilinear or has no coordinates; there is no usable time.
+        InputError: The grid is unstructured, rotated, curvilinear or has no coordinates; the sentence lacks the file's
+            name, which the caller knows.
     """
-    _refuse_other_grids(ds, origin)
-    lat = _find(ds, LATITUDES, "latitude")
-    lon = _find(ds, LONGITUDES, "longitude")
+    _refuse_other_grids(layout)
+    lat = find_coordinate(layout, LATITUDES, "latitude")
+    lon = find_coordinate(layout, LONGITUDES, "longitude")
     if lat is None or lon is None:
         missing = " and ".join(n for n, found in (("latitude", lat), ("longitude", lon)) if found is None)
-        raise InputError(f"{origin}: has no {missing} coordinate (dimensions: {_dims(ds)}); {_EXPECTED}.")
-    for name in (lat, lon):
-        if ds[name].ndim == 2:
-            raise InputError(f"{origin}: {name} has two dimensions, a curvilinear grid; {_EXPECTED}, {_INTERPOLATE}.")
-        if ds[name].ndim != 1:
-            raise InputError(f"{origin}: {name} is a single value; {_EXPECTED} of at least 2 x 2 points.")
-    if ds[lat].dims == ds[lon].dims:
+        raise InputError(f"has no {missing} coordinate (dimensions: {_dims(layout)}); {_EXPECTED}.")
+    for axis in (lat, lon):
+        if len(axis.dims) == 2:
+            raise InputError(f"{axis.name} has two dimensions, a curvilinear grid; {_EXPECTED}, {_INTERPOLATE}.")
+        if len(axis.dims) != 1:
+            raise InputError(f"{axis.name} is a single value; {_EXPECTED} of at least 2 x 2 points.")
+    if lat.dims == lon.dims:
         raise InputError(
-            f"{origin}: lat and lon share the dimension {ds[lat].dims[0]}, an unstructured grid; {_EXPECTED}, "
-            f"{_INTERPOLATE}."
+            f"lat and lon share the dimension {lat.dims[0]}, an unstructured grid; {_EXPECTED}, {_INTERPOLATE}."
         )
-    time_name, times = _times(ds, origin, time)
-
-    old = [n for n in (lat, lon, time_name, "time") if n in ds.variables]
-    axes = {"time": times, "lat": ds[lat].variable, "lon": ds[lon].variable}
-    renamed = {v.dims[0]: axis for axis, v in axes.items() if v.dims[0] in ds.dims and v.dims[0] != axis}
-    out = ds.drop_vars(old).rename_dims(renamed)
-    out = out.assign_coords({axis: (axis, v.values, v.attrs, v.encoding) for axis, v in axes.items()})
-    if times.size == 1:
-        fields = [n for n, v in out.data_vars.items() if {"lat", "lon"} <= set(v.dims) and "time" not in v.dims]
-        out = out.assign({n: out[n].expand_dims("time") for n in fields})
-    return out
-
-
-def on_grid(variable: xr.DataArray, origin: str) -> xr.DataArray:
-    """Give one variable exactly the dimensions (time, lat, lon), without any other coordinate.
-
-    Dimensions of size one are dropped; a variable without time in a file of one time step gets that time.
-
-    Args:
-        variable: From the Dataset of :func:`name_axes`.
-        origin: The file to name in an error.
-
-    Raises:
-        InputError: It has a longer dimension besides, or lacks one.
-    """
-    name = variable.name
-    for axis in ("lat", "lon"):
-        if axis not in variable.dims:
-            raise InputError(f"{origin}: variable {name} has the dimensions {variable.dims}; {_EXPECTED}.")
-    for dim in variable.dims:
-        if dim in ("time", "lat", "lon"):
-            continue
-        if variable.sizes[dim] != 1:
-            raise InputError(
-                f"{origin}: variable {name} has {variable.sizes[dim]} values along {dim!r}; expected time, lat and lon "
-                f"alone. Choose one first, for example with 'ncks -d {dim},0 in.nc out.nc'."
-            )
-        variable = variable.isel({dim: 0})
-    variable = variable.drop_vars([c for c in variable.coords if c not in ("time", "lat", "lon")])
-    if "time" not in variable.dims:
-        raise InputError(f"{origin}: variable {name} has no time axis, while the file has several time steps.")
-    return variable.transpose("time", "lat", "lon")
+    rows, columns = (_degrees(axis) for axis in (lat, lon))
+    dummy = xr.Dataset(
+        {"row": ("lat", np.arange(rows.size)), "column": ("lon", np.arange(columns.size))},
+        coords={"time": [np.datetime64("2000-01-01", "ns")], "lat": rows, "lon": columns},
+    )
+    oriented = orient(dummy, _NAMELESS)
+    return Axes(
+        _time_dimension(layout),
+        lat.dims[0],
+        lon.dims[0],
+        oriented.drop_vars(["row", "column", "time"]),
+        oriented["row"].values,
+        oriented["column"].values,
+    )
 
 
-def _refuse_other_grids(ds: xr.Dataset, origin: str) -> None:
-    """Refuse grids that are known by their names or attributes, whether they bring latitudes along or not."""
-    for name, variable in ds.variables.items():
-        if variable.attrs.get("standard_name") == "grid_latitude":
-            raise InputError(f"{origin}: has a rotated pole ({name}); {_EXPECTED}, {_INTERPOLATE}.")
-    for dim in _UNSTRUCTURED:
-        if dim in ds.dims:
-            raise InputError(f"{origin}: has an unstructured grid (dimension {dim}); {_EXPECTED}, {_INTERPOLATE}.")
+# What canonical.orient puts before its sentences, to be taken off again.
+_NAMELESS: Final = "the file"
 
 
-def _find(ds: xr.Dataset, names: tuple[str, ...], standard_name: str) -> str | None:
+def axes_of(file: StoredFile) -> Axes:
+    """:func:`find_axes` of a file's layout, with the file named in an error."""
+    try:
+        return find_axes(file.layout)
+    except InputError as error:
+        raise InputError(f"{file.origin}: {str(error).removeprefix(f'{_NAMELESS}: ')}") from error
+
+
+def find_coordinate(layout: Layout, names: tuple[str, ...], standard_name: str) -> StoredVariable | None:
     """The variable that is an axis: by its name, else by its CF standard name."""
-    folded = {str(v).lower(): str(v) for v in ds.variables}
+    folded = {name.lower(): variable for name, variable in layout.variables.items()}
     for name in names:
         if name in folded:
             return folded[name]
-    return next((str(n) for n, v in ds.variables.items() if v.attrs.get("standard_name") == standard_name), None)
+    return next((v for v in layout.variables.values() if v.attributes.get("standard_name") == standard_name), None)
 
 
-def _times(ds: xr.Dataset, origin: str, time: str | None) -> tuple[str | None, xr.Variable]:
-    """The name of the time in the file, and its values on one dimension."""
-    name = _find(ds, TIMES, "time")
-    if name is None:
+def times_of(file: StoredFile, time: str | None) -> tuple[pd.Index, dict[str, Any]]:
+    """The times of one file, and the encoding to write them with.
+
+    Args:
+        file: Of a layout with axes.
+        time: The time of a file that has none (ISO 8601, standard calendar).
+
+    Returns:
+        An index of datetime64 or cftime objects in whole seconds, so that "days since" in one file and "hours since" in
+        another agree on one moment; at least one.
+
+    Raises:
+        InputError: There is no usable time.
+    """
+    axes = axes_of(file)
+    if file.time is None:
         if time is None:
-            raise InputError(
-                f"{origin}: has no time coordinate (dimensions: {_dims(ds)}). If it holds a single time step, give "
-                "its time with source.time=2011-10-11T00."
-            )
-        times = xr.Variable(("time",), [_parse_time(str(time))])
-    else:
-        if time is not None:
-            raise InputError(f"{origin}: has a time of its own ({name}); leave out source.time={time}.")
-        times = _decoded_times(ds[name], origin)
-    (dim,) = times.dims
-    steps = ds.sizes.get("time", times.size)
-    if steps != times.size or (dim != "time" and "time" in ds.sizes):
+            raise InputError(_no_time(file, axes))
+        return pd.DatetimeIndex([_parse_time(str(time))]), {}
+    if time is not None:
+        raise InputError(f"{file.origin}: has a time of its own ({file.time.name}); leave out source.time={time}.")
+    index = _decode(file.time, file.origin)
+    steps = file.layout.sizes.get("time", index.size)
+    if axes.time != "time" and steps not in (1, index.size):
         raise InputError(
-            f"{origin}: has {steps} steps along 'time', but {name or time} gives {times.size} along {dim!r}."
+            f"{file.origin}: has {steps} steps along 'time', but {file.time.name} gives {index.size} along "
+            f"{axes.time!r}."
         )
-    return name, times
+    # The units of the file as floats: they hold any moment, also those of other files with units of their own.
+    encoding = {"units": file.time.units, "calendar": file.time.calendar, "dtype": "float64"}
+    return index, {key: value for key, value in encoding.items() if value is not None}
 
 
-def _decoded_times(time: xr.DataArray, origin: str) -> xr.Variable:
-    """Times rounded to seconds, so that "days since" in one file and "hours since" in another agree on one moment."""
-    if time.ndim > 1:
-        raise InputError(f"{origin}: {time.name} has the dimensions {time.dims}; expected one axis of times.")
-    index = xr.Variable(("time",), np.atleast_1d(time.values)).to_index()
-    if not (isinstance(index, xr.CFTimeIndex) or index.dtype.kind == "M"):
-        raise InputError(
-            f"{origin}: {time.name} has the units {time.attrs.get('units')!r}; expected units such as "
-            "'hours since 1900-01-01'."
+def accumulation_seconds(file: StoredFile, variable: StoredVariable) -> NDArray[np.float64] | None:
+    """The period of accumulation of each time step in s, if the file says it; it is never guessed.
+
+    By the range of steps (GRIB), the bounds of the times, or the interval of ``cell_methods`` ("time: sum (interval: 1
+    hour)"; CF conventions, section 7.3).
+    """
+    if file.seconds is not None:
+        return file.seconds
+    interval = re.search(
+        r"time:\s*sum\s*\(\s*interval:\s*([\d.]+)\s*(\w+)", str(variable.attributes.get("cell_methods"))
+    )
+    steps = file.time.values.size if file.time is not None else 1
+    if interval:
+        seconds = _seconds_of(interval[2])
+        return None if seconds is None else np.full(steps, float(interval[1]) * seconds)
+    if file.time is None or file.time.bounds is None or file.time.units is None:
+        return None
+    unit = _seconds_of(file.time.units.split(" since ")[0].strip())
+    if unit is None:
+        return None
+    lengths = np.abs(np.diff(file.time.bounds.reshape(-1, 2).astype(np.float64), axis=1))[:, 0] * unit
+    return lengths if (lengths > 0).all() else None
+
+
+def pressure_axis(layout: Layout, variable: StoredVariable) -> StoredVariable | None:
+    """The coordinate of a variable's pressure levels, along one of its dims or a scalar; None without one.
+
+    By name, else by units of pressure.
+    """
+    named = str(variable.attributes.get("coordinates", "")).split()
+    for name in (*variable.dims, *named):
+        axis = layout.variables.get(name)
+        if axis is None or axis.values is None or len(axis.dims) > 1 or hybrid_axis(layout, variable) is not None:
+            continue
+        if axis.dims and axis.dims[0] not in variable.dims:
+            continue
+        if name in PRESSURE_LEVELS or is_convertible(axis.attributes.get("units"), "Pa"):
+            return axis
+    return None
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """The coefficients of hybrid levels: pressure = a * reference + b * surface pressure.
+
+    Attributes:
+        dim: The dimension of levels.
+        a: (level,) dimensionless.
+        b: (level,) dimensionless.
+        reference: Pa.
+    """
+
+    dim: str
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    reference: float
+
+
+def hybrid_axis(layout: Layout, variable: StoredVariable) -> Hybrid | None:
+    """The hybrid levels of a variable by CAM's names hyam, hybm and P0, or None."""
+    a, b = (layout.variables.get(name) for name in ("hyam", "hybm"))
+    if a is None or b is None or a.values is None or b.values is None or a.dims != b.dims or len(a.dims) != 1:
+        return None
+    if a.dims[0] not in variable.dims:
+        return None
+    p0 = layout.variables.get("P0")
+    reference = 1e5 if p0 is None or p0.values is None else float(np.ravel(p0.values)[0])
+    return Hybrid(a.dims[0], a.values.astype(np.float64), b.values.astype(np.float64), reference)
+
+
+def _refuse_other_grids(layout: Layout) -> None:
+    """Refuse grids that are known by their names or attributes, whether they bring latitudes along or not."""
+    if "gridType" in layout.attributes:
+        raise InputError(f"has a grid of the kind {layout.attributes['gridType']}; {_EXPECTED}, {_INTERPOLATE}.")
+    for name, variable in layout.variables.items():
+        if variable.attributes.get("standard_name") == "grid_latitude":
+            raise InputError(f"has a rotated pole ({name}); {_EXPECTED}, {_INTERPOLATE}.")
+    for dim in _UNSTRUCTURED:
+        if dim in layout.sizes:
+            raise InputError(f"has an unstructured grid (dimension {dim}); {_EXPECTED}, {_INTERPOLATE}.")
+
+
+def _degrees(axis: StoredVariable) -> NDArray[np.float64]:
+    if axis.values is None or axis.values.dtype.kind not in "iuf":
+        raise InputError(f"{axis.name} holds no numbers; {_EXPECTED}.")
+    return axis.values.astype(np.float64)
+
+
+def _time_dimension(layout: Layout) -> str | None:
+    times = [v for v in layout.variables.values() if is_time(v)]
+    times.sort(key=lambda v: {"valid_time": 0, "time": 1}.get(v.name.lower(), 2))
+    if times:
+        return times[0].dims[0] if times[0].dims else None
+    return "time" if "time" in layout.sizes else None
+
+
+def _no_time(file: StoredFile, axes: Axes) -> str:
+    """Why a file without a time coordinate cannot be used, and what mends it."""
+    others = {d: n for d, n in file.layout.sizes.items() if n > 1 and d not in (axes.lat, axes.lon, *PRESSURE_LEVELS)}
+    dims = _dims(file.layout)
+    if others:
+        dim, steps = next(iter(others.items()))
+        return (
+            f"{file.origin}: has no time coordinate (dimensions: {dims}); the {steps} values along {dim!r} carry no "
+            "times. Give the file a time axis (for example with cdo settaxis), or a file for each time step."
         )
-    if index.size == 0:
+    return (
+        f"{file.origin}: has no time coordinate (dimensions: {dims}). If it holds a single time step, give "
+        "its time with source.time=2011-10-11T00."
+    )
+
+
+def _decode(time: RawTime, origin: str) -> pd.Index:
+    if time.values.ndim > 1:
+        raise InputError(f"{origin}: {time.name} has {time.values.ndim} dimensions; expected one axis of times.")
+    if " since " not in str(time.units):
+        raise InputError(
+            f"{origin}: {time.name} has the units {time.units!r}; expected units such as 'hours since 1900-01-01'."
+        )
+    values = np.atleast_1d(time.values)
+    if values.size == 0:
         raise InputError(f"{origin}: holds no time step.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError(f"{origin}: {time.name} holds missing values.")
+    attributes = {"units": time.units} | ({} if time.calendar is None else {"calendar": time.calendar})
+    try:
+        decoded = xr.conventions.decode_cf_variable(time.name, xr.Variable(("time",), values, attributes))
+        index = decoded.to_index()
+    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{origin}: variable {time.name} in {time.units!r} with the calendar {time.calendar or 'standard'!r} "
+            "cannot be decoded; expected units such as 'hours since 1900-01-01' and a CF calendar."
+        ) from error
     if index.hasnans:
         raise InputError(f"{origin}: {time.name} holds missing values.")
-    # The units of the file as floats: they hold any moment, also those of other files with units of their own.
-    encoding = {key: time.encoding[key] for key in ("units", "calendar") if key in time.encoding} | {"dtype": "float64"}
-    return xr.Variable(time.dims or ("time",), index.round("s"), time.attrs, encoding)
+    return index.round("s")
 
 
 def _parse_time(time: str) -> np.datetime64:
@@ -165,5 +286,12 @@ def _parse_time(time: str) -> np.datetime64:
         raise InputError(f"source.time={time!r} is no time; expected the form 2011-10-11T00.") from error
 
 
-def _dims(ds: xr.Dataset) -> str:
-    return ", ".join(f"{name} of {size}" for name, size in ds.sizes.items()) or "none"
+def _seconds_of(unit: str) -> float | None:
+    units = {"s": 1.0, "second": 1.0, "sec": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0}
+    units |= {"hour": 3600.0, "day": 86400.0, "d": 86400.0}
+    name = unit.lower()
+    return units.get(name, units.get(name.rstrip("s")))
+
+
+def _dims(layout: Layout) -> str:
+    return ", ".join(f"{name} of {size}" for name, size in layout.sizes.items()) or "none"

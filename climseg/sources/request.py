@@ -1,13 +1,12 @@
 """What a source is asked for: channels, and the time of a file without one."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from climseg.channels import CHANNELS
 from climseg.errors import InputError, near_matches
 
 
-def check_request(paths: Sequence[Path], channels: Sequence[str] | None, time: str | None) -> None:
+def check_request(paths: Sequence[str], channels: Sequence[str] | None, time: str | None) -> None:
     """Refuse channels that are not names of ``channels.CHANNELS``, each once, and a time for more than one file.
 
     Raises:

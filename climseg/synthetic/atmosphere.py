@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from climseg.canonical import DIMS, orient, to_canonical
-from climseg.channels import ATMOSPHERIC_RIVER, CHANNELS, LABELS, TROPICAL_CYCLONE
+from climseg.channels import ATMOSPHERIC_RIVER, CAM5_CHANNELS, LABELS, TROPICAL_CYCLONE
 from climseg.errors import InputError
 from climseg.grid import GRAVITY
 from climseg.synthetic.canvas import Fields, Floats, window
@@ -76,7 +76,7 @@ def make_on_grid(axis: xr.DataArray, grid: Grid, seed: int) -> xr.Dataset:
         raise InputError(f"seed is {seed}; expected 0 or more.")
     days, year_length = model_days(axis)
     steps = [_step(grid, float(day), year_length, seed) for day in days]
-    data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in (*CHANNELS, LABELS)}
+    data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in (*CAM5_CHANNELS, LABELS)}
     raw = xr.Dataset(data, coords={"time": axis, "lat": grid.lat, "lon": grid.lon})
     return to_canonical(raw, origin="the synthetic atmosphere")
 
@@ -88,7 +88,7 @@ def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, ND
     weather = eddies(seed, day, sun, lat, lon)
     rivers = [river.at(day) for _, river in alive.rivers]
     cyclones = [cyclone.at(day) for _, cyclone in alive.cyclones]
-    fields = {name: np.zeros((lat.size, lon.size)) for name in (*CHANNELS, "DRY", "EXCESS")}
+    fields = {name: np.zeros((lat.size, lon.size)) for name in (*CAM5_CHANNELS, "DRY", "EXCESS")}
 
     _add_eddies(fields, weather)
     for low in [low for _, low in rivers] + [dry.at(day) for dry in alive.dry_lows]:
@@ -112,7 +112,7 @@ def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, ND
         near = window(lat, lon, cyclone.lat, cyclone.lon, cyclone.label_radius)
         if near is not None and cyclone.label_radius > 0.0:
             mask[near.index] = np.where(near.distance <= cyclone.label_radius, TROPICAL_CYCLONE, mask[near.index])
-    return {name: fields[name].astype(np.float32) for name in CHANNELS} | {LABELS: mask.astype(np.int8)}
+    return {name: fields[name].astype(np.float32) for name in CAM5_CHANNELS} | {LABELS: mask.astype(np.int8)}
 
 
 def _add_eddies(fields: Fields, weather: Eddies) -> None:

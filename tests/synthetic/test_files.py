@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from climseg.channels import CHANNELS, LABELS
+from climseg.channels import CAM5_CHANNELS, LABELS
 from climseg.errors import InputError
 from climseg.synthetic import files, make_atmosphere, write_files
 
@@ -23,7 +23,7 @@ def test_months_get_their_files_and_hold_what_make_atmosphere_gives(tmp_path: Pa
         xr.testing.assert_equal(found.load(), make_atmosphere(TIMES, LAT, LON, seed=3))
         assert found["TMQ"].attrs["units"] == "kg m-2"
         assert found[LABELS].attrs["flag_meanings"] == "background tropical_cyclone atmospheric_river"
-        assert set(found.data_vars) == {*CHANNELS, LABELS}
+        assert set(found.data_vars) == {*CAM5_CHANNELS, LABELS}
     with netCDF4.Dataset(paths[0]) as raw:
         assert raw["TMQ"].dtype == np.float32
         assert raw["TMQ"].filters()["zlib"]

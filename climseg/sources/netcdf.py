@@ -1,0 +1,191 @@
+"""netCDF and HDF5 files: what is in them, and reading a part of a variable.
+
+No file stays open: every read opens the file, reads and closes it. All of this happens under the lock under which
+xarray itself reads and writes netCDF, for neither the netCDF nor the HDF5 library is safe with threads. So any dask
+scheduler is safe (xarray issues 9779 and 7990), and so is a process that is forked later (pytorch issue 11929).
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import netCDF4
+import numpy as np
+from numpy.typing import NDArray
+
+from climseg.errors import InputError
+from climseg.sources.netcdf3 import expected_size
+from climseg.sources.stored import PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+
+# Longer one-dimensional variables are no coordinates of a grid.
+_LONGEST_COORDINATE: Final = 4_000_000
+# Global attributes by which a source is recognised; others (history) differ from file to file.
+_ATTRIBUTES: Final = ("Conventions", "GRIB_centre", "institution", "source", "title", "Title", "ShortName", "model_id")
+
+
+def scan(path: str) -> StoredFile:
+    """What one netCDF or HDF5 file holds.
+
+    Returns:
+        Its variables, those of groups too under ``group/name``; values of coordinates only. A floating-point variable
+        without a ``_FillValue`` has netCDF's default one.
+
+    Raises:
+        InputError: It is damaged or truncated.
+    """
+    _check_not_truncated(Path(path))
+    try:
+        with netCDF4.Dataset(path) as file:
+            return _scan(path, file)
+    except InputError:
+        raise
+    except Exception as error:  # the library raises many kinds for what is damaged
+        raise InputError(
+            f"{path}: cannot be opened as netCDF ({type(error).__name__}: {error}); the file may be damaged."
+        ) from error
+
+
+def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
+    """Values of a part of one variable as they are stored.
+
+    Args:
+        file: From :func:`scan`.
+        name: Of the variable.
+        key: An integer, slice or list of increasing integers for each dimension.
+
+    Raises:
+        InputError: The file was damaged or removed.
+    """
+    from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK  # xarray is not needed to scan
+
+    try:
+        with NETCDF4_PYTHON_LOCK, netCDF4.Dataset(file.path) as dataset:
+            return np.asarray(_raw(_variable(dataset, name))[key])
+    except (OSError, RuntimeError, IndexError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{file.origin}: variable {name} cannot be read ({error}); the file was damaged or removed."
+        ) from error
+
+
+def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:
+    variables: dict[str, StoredVariable] = {}
+    packing: dict[str, tuple[float, float]] = {}
+    time: RawTime | None = None
+    for name, variable in _all_variables(file).items():
+        stored = _describe(name, _raw(variable))
+        pack = {key: _attribute(variable, key) for key in PACKING if key in variable.ncattrs()}
+        if pack:
+            packing[name] = (float(pack.get("scale_factor", 1.0)), float(pack.get("add_offset", 0.0)))
+        if is_time(stored) and (time is None or _comes_before(name, time.name)):
+            time = _read_time(file, stored, variable)
+        if is_time(stored):
+            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {})
+        elif _is_coordinate(stored, file):
+            values = np.asarray(variable[...])
+            if stored.dtype.kind == "S":  # rows of characters
+                values = netCDF4.chartostring(values)
+            stored = StoredVariable(
+                name, stored.dims, stored.shape, stored.dtype, stored.attributes, stored.chunks, values
+            )
+        variables[name] = stored
+    attributes: dict[str, Any] = {key: str(file.getncattr(key)) for key in _ATTRIBUTES if key in file.ncattrs()}
+    return StoredFile(path, path, "netcdf", Layout(variables, attributes), time, packing)
+
+
+def _all_variables(group: "netCDF4.Dataset", prefix: str = "") -> dict[str, "netCDF4.Variable[Any]"]:
+    found = {f"{prefix}{name}": variable for name, variable in group.variables.items()}
+    for name, inner in group.groups.items():
+        found |= _all_variables(inner, f"{prefix}{name}/")
+    return found
+
+
+def _variable(dataset: "netCDF4.Dataset", name: str) -> "netCDF4.Variable[Any]":
+    group: Any = dataset
+    *groups, last = name.split("/")
+    for step in groups:
+        group = group.groups[step]
+    variable: netCDF4.Variable[Any] = group.variables[last]
+    return variable
+
+
+def _describe(name: str, variable: "netCDF4.Variable[Any]") -> StoredVariable:
+    attributes = {key: _attribute(variable, key) for key in variable.ncattrs() if key not in PACKING}
+    dtype = variable.dtype if isinstance(variable.dtype, np.dtype) else np.dtype(object)
+    if dtype.kind == "f" and not {"_FillValue", "missing_value"} & attributes.keys():
+        attributes["_FillValue"] = dtype.type(netCDF4.default_fillvals[f"f{dtype.itemsize}"])
+    chunks = variable.chunking()  # a list, "contiguous", or None for classic files
+    return StoredVariable(
+        name,
+        tuple(variable.dimensions),
+        tuple(variable.shape),
+        dtype,
+        attributes,
+        tuple(chunks) if isinstance(chunks, list) else None,
+    )
+
+
+def _attribute(variable: "netCDF4.Variable[Any]", key: str) -> Any:
+    """An attribute; one that the library cannot read is as good as absent."""
+    try:
+        return variable.getncattr(key)
+    except Exception:  # strings that are no UTF-8, types of damaged files
+        return None
+
+
+def _is_coordinate(variable: StoredVariable, file: "netCDF4.Dataset") -> bool:
+    """Whether values are read at once: scalars and short axes, but nothing along the time or without numbers."""
+    size = int(np.prod(variable.shape, dtype=np.int64))
+    if size > _LONGEST_COORDINATE:
+        return False
+    if variable.dtype.kind in "SO":  # names along a dimension, such as expver
+        return variable.dims[:1] == (variable.name,)
+    if variable.dtype.kind not in "iuf" or len(variable.dims) > 1:
+        return False
+    if " since " in str(variable.attributes.get("units", "")):
+        return False
+    along = variable.dims[0] if variable.dims else ""
+    named = file.variables.get(along)
+    return named is None or not is_time(_describe(along, named))
+
+
+def _comes_before(name: str, other: str) -> bool:
+    order = {"valid_time": 0, "time": 1}
+    return order.get(name.lower(), 2) < order.get(other.lower(), 2)
+
+
+def _read_time(file: "netCDF4.Dataset", stored: StoredVariable, variable: "netCDF4.Variable[Any]") -> RawTime:
+    if np.prod(stored.shape, dtype=np.int64) > _LONGEST_COORDINATE:
+        raise ValueError(f"{stored.name} has {stored.shape} values")
+    bounds = file.variables.get(str(stored.attributes.get("bounds", "")))
+    wide = None if bounds is None or bounds.shape != (*stored.shape, 2) else np.asarray(_raw(bounds)[...])
+    units, calendar = (stored.attributes.get(key) for key in ("units", "calendar"))
+    return RawTime(
+        stored.name,
+        np.asarray(variable[...]),
+        None if units is None else str(units),
+        None if calendar is None else str(calendar),
+        wide,
+    )
+
+
+def _raw(variable: "netCDF4.Variable[Any]") -> "netCDF4.Variable[Any]":
+    """Switch off netCDF4's own decoding; values are decoded where they are used."""
+    variable.set_auto_maskandscale(False)
+    variable.set_auto_chartostring(False)
+    return variable
+
+
+def _check_not_truncated(path: Path) -> None:
+    """Refuse a classic netCDF file that is shorter than its header says; HDF5 sees to that itself."""
+    with path.open("rb") as opened:
+        classic = opened.read(3) == b"CDF"
+    if not classic:
+        return
+    size = path.stat().st_size
+    try:
+        expected = expected_size(path)
+    except (ValueError, OSError, OverflowError, MemoryError, RecursionError) as error:
+        raise InputError(f"{path}: is a truncated netCDF file ({error}); copy or download it again.") from error
+    if size < expected:
+        raise InputError(
+            f"{path}: is a truncated netCDF file ({size} bytes of at least {expected}); copy or download it again."
+        )

@@ -1,0 +1,104 @@
+"""All input files looked at: each by the reader of its format, many side by side."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from climseg import isolated
+from climseg.errors import InputError
+from climseg.sources import grib, netcdf, zarr_store
+from climseg.sources.paths import file_format
+from climseg.sources.stored import StoredFile, share_layouts
+from climseg.sources.unzip import unzip
+
+log = logging.getLogger(__name__)
+
+# Files that one call of a helper process looks at.
+_BATCH: Final = 64
+
+
+def scan_files(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[StoredFile]:
+    """What the input files hold; values of coordinates alone are read.
+
+    Args:
+        paths: Existing paths and URLs, as :func:`climseg.sources.paths.expand_paths` returns them.
+        storage_options: For URLs, passed on to fsspec.
+
+    Returns:
+        At least one part per file, in the order of the files, layouts shared.
+
+    Raises:
+        InputError: A file is none of the known kinds, damaged or truncated, by name.
+    """
+    named = [(path, path, file_format(path)) for path in paths]
+    unpacked: list[tuple[str, str, str]] = []
+    for path, origin, kind in named:
+        if kind != "zip":
+            unpacked.append((path, origin, kind))
+            continue
+        for member, name in unzip(path, Path(path).stat().st_mtime_ns):
+            try:
+                kind = file_format(member)
+            except InputError as error:
+                raise InputError(str(error).replace(member, name)) from error
+            if kind == "zip":
+                raise InputError(f"{name}: is an archive within an archive; unzip it first.")
+            unpacked.append((member, name, kind))
+    scanned = _scan_isolated([(path, kind) for path, _, kind in unpacked if kind != "zarr"])
+    parts: list[StoredFile] = []
+    for path, origin, kind in unpacked:
+        if kind == "zarr":
+            parts.append(zarr_store.scan(path, dict(storage_options or {})))
+            continue
+        found = scanned[path]
+        if isinstance(found, InputError):
+            raise InputError(str(found).replace(path, origin))
+        parts += [file if origin == path else replace(file, origin=origin) for file in found]
+    return share_layouts(parts)
+
+
+def read_stored(file: StoredFile, name: str, key: tuple[Any, ...]) -> Any:
+    """Values of a part of one variable as they are stored, by the reader of the file's format."""
+    return {"netcdf": netcdf.read, "grib": grib.read, "zarr_store": zarr_store.read}[file.format](file, name, key)
+
+
+def _scan_isolated(files: list[tuple[str, str]]) -> dict[str, list[StoredFile] | InputError]:
+    """The parts of each file, or why it cannot be read."""
+    batches = [files[i : i + _BATCH] for i in range(0, len(files), _BATCH)]
+    results: dict[str, list[StoredFile] | InputError] = {}
+    processes = len(os.sched_getaffinity(0)) if len(batches) > 1 else 1
+    for batch, answers in zip(batches, isolated.call_each(scan_batch, batches, processes), strict=True):
+        if isinstance(answers, isolated.HelperDiedError):
+            answers = [_scan_alone(file) for file in batch]
+        results |= {path: answer for (path, _), answer in zip(batch, answers, strict=True)}
+    return results
+
+
+def scan_batch(files: list[tuple[str, str]]) -> list[list[StoredFile] | InputError]:
+    """What each file holds, or why it cannot be read; runs in a helper process."""
+    answers: list[list[StoredFile] | InputError] = []
+    for path, kind in files:
+        try:
+            answers.append(grib.scan(path) if kind == "grib" else [netcdf.scan(path)])
+        except InputError as error:
+            answers.append(error)
+        except OSError as error:
+            answers.append(InputError(f"{path}: cannot be read ({error.strerror})."))
+    parts = iter(share_layouts([part for answer in answers if not isinstance(answer, InputError) for part in answer]))
+    return [a if isinstance(a, InputError) else [next(parts) for _ in a] for a in answers]
+
+
+def _scan_alone(file: tuple[str, str]) -> list[StoredFile] | InputError:
+    """One file of a batch in which the helper died."""
+    path, kind = file
+    try:
+        answer: list[StoredFile] | InputError = isolated.call(scan_batch, [file])[0]
+    except isolated.HelperDiedError as error:
+        name = "GRIB" if kind == "grib" else "netCDF"
+        return InputError(
+            f"{path}: is damaged ({name}'s library ends at its header, {error}); copy or download it again."
+        )
+    return answer

@@ -1,0 +1,104 @@
+"""Zarr stores, in a folder or in an object store: ARCO-ERA5, WeatherBench2, one's own."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from climseg.errors import InputError
+from climseg.sources.paths import is_url
+from climseg.sources.stored import PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+
+# Set on a variable of which the store holds no chunk at all: every value would read as the fill value.
+EMPTY: Final = "climseg_empty"
+
+
+def scan(path: str, options: dict[str, Any]) -> StoredFile:
+    """What one Zarr store holds; values of coordinates only.
+
+    Args:
+        path: A folder or a URL such as ``gs://bucket/name.zarr``.
+        options: fsspec's storage options, such as ``{"token": "anon"}``.
+
+    Raises:
+        InputError: It cannot be opened; for a URL, the package for it may be missing.
+    """
+    try:
+        ds = _open(path, tuple(sorted(options.items())))
+        return _scan(path, ds, options)
+    except ImportError as error:
+        raise InputError(
+            f"{path}: cannot be opened ({error}); install the package for it: pip install 'climseg[cloud]'."
+        ) from error
+    except Exception as error:  # zarr, fsspec and the network raise many kinds
+        raise InputError(f"{path}: cannot be opened as a Zarr store ({type(error).__name__}: {error}).") from error
+
+
+def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
+    """Values of a part of one variable as they are stored; see :func:`climseg.sources.netcdf.read`."""
+    try:
+        ds = _open(file.path, tuple(sorted(file.options.items())))
+        return np.asarray(ds[name].variable[key].values)
+    except Exception as error:
+        raise InputError(
+            f"{file.origin}: variable {name} cannot be read ({type(error).__name__}: {error}); the store is damaged or "
+            "out of reach."
+        ) from error
+
+
+@lru_cache(maxsize=16)
+def _open(path: str, options: tuple[tuple[str, Any], ...]) -> xr.Dataset:
+    ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=dict(options) or None)
+    return ds
+
+
+def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
+    variables: dict[str, StoredVariable] = {}
+    packing: dict[str, tuple[float, float]] = {}
+    time: RawTime | None = None
+    for key, variable in ds.variables.items():
+        name = str(key)
+        attributes = {k: v for k, v in variable.attrs.items() if k not in PACKING}
+        pack = {k: variable.attrs[k] for k in PACKING if k in variable.attrs}
+        if pack:
+            packing[name] = (float(pack.get("scale_factor", 1.0)), float(pack.get("add_offset", 0.0)))
+        stored = StoredVariable(
+            name,
+            tuple(map(str, variable.dims)),
+            variable.shape,
+            variable.dtype,
+            attributes,
+            variable.encoding.get("chunks"),
+        )
+        if is_time(stored):
+            if time is None or name.lower() == "valid_time":
+                time = RawTime(name, variable.values, attributes.get("units"), attributes.get("calendar"))
+            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {})
+        elif variable.ndim <= 1 and variable.dtype.kind in "iuf" and not _along_time(ds, variable):
+            stored = StoredVariable(
+                name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, variable.values
+            )
+        elif not _has_chunks(path, name):
+            stored = StoredVariable(
+                name, stored.dims, stored.shape, stored.dtype, attributes | {EMPTY: True}, stored.chunks
+            )
+        variables[name] = stored
+    attributes = {str(k): str(v) for k, v in ds.attrs.items()}
+    return StoredFile(path, path, "zarr_store", Layout(variables, attributes), time, packing, options=options)
+
+
+def _along_time(ds: xr.Dataset, variable: xr.Variable) -> bool:
+    """Whether a variable is one value per time step: no coordinate, and as long as the record."""
+    dim = variable.dims[0] if variable.dims else None
+    return dim in ds.variables and " since " in str(ds[dim].attrs.get("units", ""))
+
+
+def _has_chunks(path: str, name: str) -> bool:
+    """Whether a store in a folder holds any chunk of an array; an object store is not asked, it would take too long."""
+    folder = Path(path) / name
+    if is_url(path) or not folder.is_dir():
+        return True
+    return any(not item.name.startswith((".z", "zarr.json")) for item in folder.iterdir())
