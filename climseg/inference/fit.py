@@ -7,8 +7,8 @@ import xarray as xr
 
 from climseg.canonical import check_canonical
 from climseg.errors import InputError
-from climseg.grid import is_periodic, spacing
-from climseg.inference.regrid import grid_within
+from climseg.grid import spacing
+from climseg.regrid import Grid, grid_within
 from climseg.training.contract import Contract
 
 # Grids count as equal up to this relative difference of their spacings (721 and 720 rows of 0.25 degrees: 0.1 %).
@@ -21,20 +21,13 @@ class Fit:
 
     Attributes:
         images: Canonical Dataset with just the network's channels in its order, on the input's grid; lazy.
-        lat: Latitudes on which the network works, degrees.
-        lon: Longitudes on which the network works, degrees.
-        regrid: Whether these differ from the input's.
+        grid: The grid on which the network works.
+        regrid: Whether it differs from the input's.
     """
 
     images: xr.Dataset
-    lat: np.ndarray[tuple[int], np.dtype[np.float64]]
-    lon: np.ndarray[tuple[int], np.dtype[np.float64]]
+    grid: Grid
     regrid: bool
-
-    @property
-    def periodic(self) -> bool:
-        """Whether the grid on which the network works closes."""
-        return is_periodic(self.lon)
 
 
 def fit_to_network(ds: xr.Dataset, contract: Contract, *, regrid: bool = False, origin: str = "input") -> Fit:
@@ -64,21 +57,31 @@ def fit_to_network(ds: xr.Dataset, contract: Contract, *, regrid: bool = False, 
     images = ds[contract.channels]
     check_canonical(images, contract.channels, origin)
 
-    grid_lat, grid_lon = np.asarray(contract.lat), np.asarray(contract.lon)
-    lat, lon = ds["lat"].values, ds["lon"].values
+    here, there = Grid.of(ds), Grid(np.asarray(contract.lat), np.asarray(contract.lon))
     same = all(
-        abs(spacing(here) - spacing(there)) <= SPACING_TOLERANCE * spacing(there)
-        for here, there in ((lat, grid_lat), (lon, grid_lon))
+        abs(spacing(mine) - spacing(theirs)) <= SPACING_TOLERANCE * spacing(theirs)
+        for mine, theirs in ((here.lat, there.lat), (here.lon, there.lon))
     )
     if same:
-        return Fit(images, lat, lon, regrid=False)
+        return Fit(images, here, regrid=False)
     if not regrid:
         raise InputError(
-            f"{origin}: the grid is {spacing(lat):.4g} x {spacing(lon):.4g} degrees (lat x lon); the network was "
-            f"trained on {spacing(grid_lat):.4g} x {spacing(grid_lon):.4g}. Add regrid=true to interpolate the fields "
-            "to that grid and the masks back."
+            f"{origin}: the grid is {spacing(here.lat):.4g} x {spacing(here.lon):.4g} degrees (lat x lon); the network "
+            f"was trained on {spacing(there.lat):.4g} x {spacing(there.lon):.4g}. Add regrid=true to interpolate the "
+            "fields to that grid and the masks back."
         )
-    lat, lon = grid_within(grid_lat, grid_lon, ds)
-    if lat.size < 2 or lon.size < 2:
+    grid = grid_within(there, here)
+    if min(grid.shape) < 2:
         raise InputError(f"{origin}: the input covers less than 2 x 2 cells of the network's grid; give more.")
-    return Fit(images, lat, lon, regrid=True)
+    if not _spans(grid, here):
+        raise InputError(
+            f"{origin}: the input, {here}, reaches beyond the region of the network's training, {there}; cut it to "
+            "that region."
+        )
+    return Fit(images, grid, regrid=True)
+
+
+def _spans(grid: Grid, area: Grid) -> bool:
+    """Whether a grid leaves out less than one of its steps at each border of an area."""
+    axes = [(grid.lat, area.lat)] if grid.periodic else [(grid.lat, area.lat), (grid.lon, area.lon)]
+    return all(max(a[0] - b[0], b[-1] - a[-1]) < spacing(a) for a, b in axes)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from climseg.canonical import check_values, iso_times
 from climseg.inference.fit import Fit, fit_to_network
-from climseg.inference.regrid import interpolate
 from climseg.masks import MaskWriter, describe_input
 from climseg.models.segmenter import Segmenter
+from climseg.regrid import Grid, interpolate
 from climseg.training.contract import Checkpoint
 
 Progress = Callable[[int, int], None]
@@ -65,19 +65,19 @@ def predict_fitted(
     """Predict every time step of a Dataset that was found to fit; see :func:`predict`."""
     ds = fit.images
     segmenter = checkpoint.segmenter.to(device)
-    segmenter.periodic = fit.periodic
+    segmenter.periodic = fit.grid.periodic
     for index, time in enumerate(iso_times(ds)):
         step = ds.isel(time=index).compute()
         for name, variable in step.data_vars.items():
             check_values(str(name), variable.values, time, origin)
         if fit.regrid:
-            step = interpolate(step, fit.lat, fit.lon)
+            step = interpolate(step, fit.grid)
         image = step.to_dataarray("channel").transpose("channel", "lat", "lon").values
         probabilities = class_probabilities(segmenter, image[None], device)[0]  # (K, H, W)
         if fit.regrid:
-            field = xr.DataArray(probabilities, dims=("class", "lat", "lon"), coords={"lat": fit.lat, "lon": fit.lon})
-            back = interpolate(field.to_dataset(name="p"), ds["lat"].values, ds["lon"].values)["p"]
-            probabilities = back.transpose("class", "lat", "lon").values
+            coordinates = {"lat": fit.grid.lat, "lon": fit.grid.lon}
+            field = xr.DataArray(probabilities, dims=("class", "lat", "lon"), coords=coordinates)
+            probabilities = interpolate(field.to_dataset(name="p"), Grid.of(ds))["p"].values
         yield Prediction(probabilities.argmax(axis=0).astype(np.int8), probabilities)
 
 
@@ -115,7 +115,7 @@ def write_predictions(
         "checkpoint_sha256": checkpoint.sha256,
         "training_data": f"{contract.training_data['time_steps']} time steps from "
         f"{contract.training_data['first_time']} to {contract.training_data['last_time']}",
-        "regridded": f"to {fit.lat.size} x {fit.lon.size} cells and back, bilinear" if fit.regrid else "no",
+        "regridded": f"to {fit.grid.lat.size} x {fit.grid.lon.size} cells and back, bilinear" if fit.regrid else "no",
         "software": ", ".join(f"{k} {v}" for k, v in contract.software.items()),
     } | about
     steps = predict_fitted(checkpoint, fit, device=device, origin=about["input_files"])

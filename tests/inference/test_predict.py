@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,27 @@ def test_another_spacing_is_refused_and_regrid_brings_masks_on_the_inputs_grid(
     assert (shared_cells[0] == shared_cells[1]).mean() > 0.97
 
 
+def test_a_region_between_the_networks_columns_is_predicted_up_to_its_border(
+    checkpoint: Checkpoint, fields: xr.Dataset
+) -> None:
+    lat, lon = np.arange(-41.0, 42), np.arange(11.0, 99)  # the network's rows end at 40, its columns at 15 and 95
+    region = fields.interp(lat=lat, lon=lon).astype("float32")
+    for name in region.data_vars:
+        region[name].attrs = fields[name].attrs
+    step = next(predict(checkpoint, region, regrid=True))
+    np.testing.assert_allclose(step.probabilities.sum(axis=0), np.ones((83, 88)), atol=1e-5)
+
+
+def test_an_input_beyond_the_region_of_the_networks_training_is_refused(
+    checkpoint: Checkpoint, fields: xr.Dataset
+) -> None:
+    regional = replace(checkpoint.contract, lat=np.arange(0, 41, 2.5).tolist(), lon=np.arange(100, 161, 2.5).tolist())
+    with pytest.raises(InputError, match=r"reaches beyond the region .*lat 0 to 40, lon 100 to 160\); cut it"):
+        fit_to_network(fields, regional, regrid=True)
+    fit = fit_to_network(fields.sel(lat=slice(0, 40), lon=slice(100, 160)), regional, regrid=True)
+    assert fit.grid.shape == (17, 25)
+
+
 def test_regrid_is_not_used_where_the_grids_are_the_same(
     checkpoint: Checkpoint, fields: xr.Dataset, tmp_path: Path
 ) -> None:
@@ -107,7 +129,7 @@ def test_regrid_is_not_used_where_the_grids_are_the_same(
 def test_a_regional_crop_is_predicted_as_a_region(checkpoint: Checkpoint, fields: xr.Dataset) -> None:
     crop = fields.isel(lat=slice(10, 29), lon=slice(3, 40))
     fit = fit_to_network(crop, checkpoint.contract)
-    assert not fit.periodic
+    assert not fit.grid.periodic
     assert next(predict(checkpoint, crop)).mask.shape == (19, 37)
 
 

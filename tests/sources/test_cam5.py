@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from climseg.channels import CHANNELS
 from climseg.errors import InputError
-from climseg.sources.cam5 import open_cam5
+from climseg.sources.open import open_fields
 
 WriteFile = Callable[..., Path]
+open_cam5 = partial(open_fields, source="cam5")
 TMQ = (30.0, "kg m-2")
 
 

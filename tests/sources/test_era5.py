@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,24 +8,13 @@ import pytest
 import xarray as xr
 
 from climseg.errors import InputError
-from climseg.sources.era5 import lowest_level_height, open_era5, specific_humidity
+from climseg.sources.open import open_fields
 
 WriteFile = Callable[..., Path]
+open_era5 = partial(open_fields, source="era5")
 DIMS = ("valid_time", "latitude", "longitude")
 LEVEL_DIMS = ("valid_time", "pressure_level", "latitude", "longitude")
 T2M = (288.15, "K")
-
-
-def test_specific_humidity_of_saturated_air_at_20_degrees() -> None:
-    # By hand: 17.502 * (293.15 - 273.16) / (293.15 - 32.19) = 1.340684; e = 611.21 * exp(1.340684) = 2335.8355 Pa
-    # (the CRC Handbook has 2339 Pa); q = 0.621981 * 2335.8355 / (101325 - 0.378019 * 2335.8355) = 0.01446452.
-    q = specific_humidity(xr.DataArray(293.15), xr.DataArray(101325.0))
-    assert float(q) == pytest.approx(0.01446452, rel=1e-6)
-
-
-def test_the_lowest_level_lies_63_metres_up_in_the_standard_atmosphere() -> None:
-    # By hand: 287.0423 * 288.15 / 9.80665 = 8434.2 m, times ln(1 / 0.992556) = 0.00747184.
-    assert float(lowest_level_height(xr.DataArray(288.15))) == pytest.approx(63.019, abs=0.001)
 
 
 def test_every_channel_comes_from_its_variable(write_file: WriteFile) -> None:
