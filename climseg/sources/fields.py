@@ -44,8 +44,17 @@ class Found:
         return [layout for layout in self.slots if self.pressures[layout] == first]
 
 
+class _PeriodUnknownError(InputError):
+    """The user must say over which period precipitation was accumulated."""
+
+
 class Lookup:
-    """Finds fields in files, and remembers why one could not be had."""
+    """Finds fields in files, and remembers why one could not be had.
+
+    Attributes:
+        problems: Fields that are there and cannot be used, and why.
+        questions: Fields that can be used once the user says what the files do not, and what that is.
+    """
 
     def __init__(self, files: Sequence[StoredFile], table: NameTable, accumulation_hours: float | None) -> None:
         """Look in these files by this table; the period of accumulation is for those that do not say it."""
@@ -53,13 +62,14 @@ class Lookup:
         self.table = table
         self.accumulation_hours = accumulation_hours
         self.problems: dict[Field, str] = {}
+        self.questions: dict[Field, str] = {}
         self._files_of: dict[Layout, list[StoredFile]] = defaultdict(list)
         for file in files:
             self._files_of[file.layout].append(file)
         self._found: dict[Field, Found | None] = {}
 
     def find(self, wanted: Field) -> Found | None:
-        """Where a field is, or None; ``problems`` may then say why."""
+        """Where a field is, or None; ``problems`` or ``questions`` may then say why."""
         if wanted not in self._found:
             self._found[wanted] = self._search(wanted)
         return self._found[wanted]
@@ -77,6 +87,9 @@ class Lookup:
                         added += [file.origin for file in files]
                 covered |= set(added)
             _check_column(wanted, found)
+        except _PeriodUnknownError as error:
+            self.questions[wanted] = str(error)
+            return None
         except InputError as error:
             self.problems[wanted] = str(error)
             return None
@@ -217,7 +230,7 @@ class Lookup:
         """Refuse an accumulation over a period that nothing says."""
         for file in files:
             if self.accumulation_hours is None and accumulation_seconds(file, variable) is None:
-                raise InputError(
+                raise _PeriodUnknownError(
                     f"{file.origin}: {variable.name} is accumulated over a period that the file does not say; give it "
                     "with source.accumulation_hours (1 for hourly ERA5, 3 for its ensemble)."
                 )
@@ -317,9 +330,15 @@ def describe_variables(files: Sequence[StoredFile]) -> str:
             if axis is not None and axis.values is not None:
                 units[variable.name] = str(axis.attributes.get("units", ""))
                 levels[variable.name] |= dict.fromkeys(f"{level:g}" for level in np.atleast_1d(axis.values))
-    words = [f"{name} at {', '.join(at)} {units[name]}" if at else name for name, at in sorted(levels.items())]
+    words = [f"{name}{_at(list(at), units.get(name, ''))}" for name, at in sorted(levels.items())]
     shown = words if len(words) <= 40 else [*words[:40], f"and {len(words) - 40} more"]
     return ", ".join(shown) or "no variable"
+
+
+def _at(levels: list[str], units: str) -> str:
+    if len(levels) > 8:
+        return f" at {len(levels)} levels from {levels[0]} to {levels[-1]} {units}"
+    return f" at {', '.join(levels)} {units}" if levels else ""
 
 
 def names_in(files: Sequence[StoredFile]) -> Mapping[str, None]:

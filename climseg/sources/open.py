@@ -18,7 +18,7 @@ from climseg.sources import deepcam
 from climseg.sources.axes import accumulation_seconds, axes_of, times_of
 from climseg.sources.fields import Found, Lookup, describe_variables, names_in, nothing_stored
 from climseg.sources.paths import Input, expand_paths
-from climseg.sources.recipes import PRESSURE_LEVELS, RECIPES, Field, Recipe
+from climseg.sources.recipes import LOWEST_LEVEL, MODEL_LEVELS, PRESSURE_LEVELS, RECIPES, Field, Recipe
 from climseg.sources.request import check_request
 from climseg.sources.scan import scan_files
 from climseg.sources.series import Series
@@ -144,7 +144,7 @@ def open_fields(
     if channels is None and not wanted:
         wanted = list(survey.ways)
     if channels is None:
-        _say_what_is_left_out(survey)
+        _refuse_or_tell(survey)
     if labels:
         wanted.append(LABELS)
     lacking = [name for name in wanted if name not in survey.ways]
@@ -183,6 +183,8 @@ def survey_input(
         )
     if accumulation_hours is not None and not accumulation_hours > 0.0:
         raise InputError(f"source.accumulation_hours is {accumulation_hours}; expected hours above 0.")
+    if labels and source in table_names():
+        _check_has_labels(built_in_table(source))
     paths = expand_paths(input)
     check_request(paths, channels, time)
     files = scan_files(paths, storage_options)
@@ -190,10 +192,8 @@ def survey_input(
     if samples or source == "deepcam" or all(deepcam.is_statistics(file) for file in files):
         files = _deepcam_samples(files, samples)
     taken, names, why = _choose_table(source, table, files, bool(samples))
-    if labels and LABELS not in names.names:
-        raise InputError(
-            f"{names.title} files carry no labels; make them with a heuristic, for example labels=kurth2018."
-        )
+    if labels:
+        _check_has_labels(names)
     files = _relevant(files, names)
     _check_usable(files, time)
     survey = Survey(
@@ -206,6 +206,13 @@ def survey_input(
         else:
             survey.missing[channel] = _what_is_missing(channel, survey)
     return survey
+
+
+def _check_has_labels(table: NameTable) -> None:
+    if LABELS not in table.names:
+        raise InputError(
+            f"{table.title} files carry no labels; make them with a heuristic, for example labels=kurth2018."
+        )
 
 
 def _check_usable(files: Sequence[StoredFile], time: str | None) -> None:
@@ -311,11 +318,17 @@ def _is_deep_enough(recipe: Recipe, lookup: Lookup) -> bool:
 
 def _what_is_missing(channel: str, survey: Survey) -> str:
     """What a channel needs, in the names of the source, and what stands in the way if something does."""
-    problems = [survey.lookup.problems[f] for f in _all_fields(channel) if f in survey.lookup.problems]
-    if problems:
-        return problems[0]
-    ways = [words for recipe in RECIPES.get(channel, ()) if (words := _needs(recipe, survey.table))]
-    return f"{channel} needs {' or '.join(dict.fromkeys(ways))}" if ways else f"{channel} is none of its variables"
+    obstacles = _obstacles(channel, survey)
+    if obstacles:
+        return obstacles[0]
+    ways = list(dict.fromkeys(words for recipe in RECIPES.get(channel, ()) if (words := _needs(recipe, survey.table))))
+    return f"{channel} needs {' or '.join(ways)}" if ways and ways != [channel] else f"has no variable {channel}"
+
+
+def _obstacles(channel: str, survey: Survey) -> list[str]:
+    """Why what a channel needs is there and cannot be used."""
+    said = survey.lookup.problems | survey.lookup.questions
+    return [said[f] for f in _all_fields(channel) if f in said]
 
 
 def _all_fields(channel: str) -> list[Field]:
@@ -326,6 +339,8 @@ def _all_fields(channel: str) -> list[Field]:
 def _needs(recipe: Recipe, table: NameTable) -> str:
     """What a recipe needs in a source's names, or an empty string where the source has no name for one of them."""
     words = []
+    if not table.hybrid and any(isinstance(n, Field) and n.where in (MODEL_LEVELS, LOWEST_LEVEL) for n in recipe.needs):
+        return ""
     for need in recipe.needs:
         name = need if isinstance(need, str) else need.name
         known = table.names.get(name)
@@ -343,22 +358,18 @@ def _needs(recipe: Recipe, table: NameTable) -> str:
 
 def _refusal(survey: Survey, lacking: Sequence[str], every: bool) -> str:
     """Why the channels asked for, or all of them, cannot be had."""
-    problems = [survey.lookup.problems[f] for name in lacking for f in _all_fields(name) if f in survey.lookup.problems]
+    obstacles = [sentence for name in lacking for sentence in _obstacles(name, survey)]
     if every and not lacking:
-        problems = list(survey.lookup.problems.values())
-    if problems:
-        return problems[0]
-    has = describe_variables(survey.files)
-    if every and not lacking:
-        near = "".join(
-            f" {n!r}{m}"
-            for n in names_in(survey.files)
-            if n not in survey.table.all_names and (m := near_matches(n, survey.table.all_names))
-        )
-        reason = f"{survey.where}: no channel can be had from it, read as {survey.table.title}. It has: {has}.{near}"
-    else:
-        reason = f"{survey.where}: {'; '.join(survey.missing[name] for name in lacking)}. It has: {has}."
-    return reason + _other_source(survey)
+        obstacles = list((survey.lookup.problems | survey.lookup.questions).values())
+    if obstacles:
+        return obstacles[0]
+    has, hint = describe_variables(survey.files), _other_source(survey)
+    if not every or lacking:
+        return f"{survey.where}: {'; '.join(survey.missing[name] for name in lacking)}. It has: {has}.{hint}"
+    names = [n for n in names_in(survey.files) if n not in survey.table.all_names]
+    near = "".join(f" {n!r}{m}" for n in names if (m := near_matches(n, survey.table.all_names)))
+    reason = f"{survey.where}: no channel can be had from it by the names of {survey.table.title}. It has: {has}."
+    return reason + (hint or near)
 
 
 def _other_source(survey: Survey) -> str:
@@ -371,11 +382,17 @@ def _other_source(survey: Survey) -> str:
     return f" These are names of {title}: try source={best}." if counts[best] > mine else ""
 
 
-def _say_what_is_left_out(survey: Survey) -> None:
-    """Tell of channels that the files nearly give, so that nobody misses them later without a reason."""
-    for channel in CAM5_CHANNELS:
-        if channel in survey.missing and any(f in survey.lookup.problems for f in _all_fields(channel)):
-            log.warning("%s is left out: %s", channel, survey.missing[channel])
+def _refuse_or_tell(survey: Survey) -> None:
+    """Refuse variables that are there and cannot be used; tell of those that want a word from the user."""
+    lacking = [channel for channel in CAM5_CHANNELS if channel in survey.missing]
+    for channel in lacking:
+        problems = [survey.lookup.problems[f] for f in _all_fields(channel) if f in survey.lookup.problems]
+        if problems:
+            raise InputError(problems[0])
+    for channel in lacking:
+        questions = [survey.lookup.questions[f] for f in _all_fields(channel) if f in survey.lookup.questions]
+        if questions and survey.ways:
+            log.warning("%s is left out: %s", channel, questions[0])
 
 
 def _assemble(survey: Survey, wanted: Sequence[str]) -> xr.Dataset:

@@ -3,8 +3,8 @@
 A table has ``names``: for each channel (``channels.CHANNELS``), LABELS, or ingredient (``recipes.INGREDIENTS``) the
 names under which files hold it, the first that a file has being taken; a level is told where the name alone does not
 say it, by the file's own axis of levels. Optional are ``title``; ``recognise``: global attributes and words in them by
-which source=auto tells a source; ``unitless``: a file without any units attribute has canonical units; ``misprints``:
-units attributes known to be wrong, by name.
+which source=auto tells a source; ``hybrid``: levels may be hybrid; ``unitless``: a file without any units attribute has
+canonical units; ``misprints``: units attributes known to be wrong, by name.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from climseg.errors import InputError, near_matches
 from climseg.sources.recipes import INGREDIENTS
 
 _FOLDER: Final = Path(__file__).parent / "tables"
-_KEYS: Final = ("title", "recognise", "unitless", "misprints", "names")
+_KEYS: Final = ("title", "recognise", "unitless", "hybrid", "misprints", "names")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class NameTable:
         names: For each channel or ingredient its names in files, preferred ones first.
         recognise: Global attributes, and words in them that this source has.
         unitless: A file without any units attribute has canonical units.
+        hybrid: Such files may have hybrid levels, with the coefficients hyam and hybm.
         misprints: For a name in files: a wrong units attribute, and what it means.
     """
 
@@ -39,6 +40,7 @@ class NameTable:
     names: Mapping[str, tuple[str, ...]]
     recognise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unitless: bool = False
+    hybrid: bool = False
     misprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -92,6 +94,7 @@ def read_table(path: Path) -> NameTable:
         names={key: _as_tuple(value, f"{path}: {key}") for key, value in names.items()},
         recognise={k: _as_tuple(v, f"{path}: recognise") for k, v in (content.get("recognise") or {}).items()},
         unitless=bool(content.get("unitless", False)),
+        hybrid=bool(content.get("hybrid", False)),
         misprints=content.get("misprints") or {},
     )
 

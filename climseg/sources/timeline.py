@@ -1,7 +1,9 @@
 """One time axis of many files: the times of each field put in order, and equal for all fields."""
 
+import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +16,9 @@ from climseg.sources.stored import Layout, StoredFile
 
 # Degrees: two files store the same grid as float32 and float64.
 _SAME_COORDINATE: Final = 1e-4
+
+# data-YYYY-MM-DD-HH-R-N.nc: date, run of the model, number of the expert.
+_CLIMATENET_NAME: Final = re.compile(r"data-\d{4}-\d{2}-\d{2}-\d{2}-\d+[-_]\d+\.nc")
 
 # A pandas index of datetime64 or xarray's of cftime objects.
 Times = Any
@@ -95,6 +100,11 @@ class Timeline:
         if here == there:
             raise InputError(f"{here}: variable {name} has the time {time} twice; leave one of the two out.")
         here, there = sorted((here, there))
+        if all(_CLIMATENET_NAME.fullmatch(Path(path).name) for path in (here, there)):
+            raise InputError(
+                f"{Path(here).name} and {Path(there).name} hold the same time, labelled by two experts; choose one "
+                "file per time, for example with the pattern '*-0.nc', or list the files."
+            )
         raise InputError(
             f"The time {time} of variable {name} is in both {here} and {there}; leave one of the two files out."
         )
