@@ -14,6 +14,7 @@ from climseg.inference.fit import Fit, fit_to_network
 from climseg.masks import MaskWriter, describe_input
 from climseg.models.segmenter import Segmenter
 from climseg.regrid import Grid, interpolate
+from climseg.sources.steps import read_steps
 from climseg.training.contract import Checkpoint
 
 Progress = Callable[[int, int], None]
@@ -66,8 +67,7 @@ def predict_fitted(
     ds = fit.images
     segmenter = checkpoint.segmenter.to(device)
     segmenter.periodic = fit.grid.periodic
-    for index, time in enumerate(iso_times(ds)):
-        step = ds.isel(time=index).compute()
+    for time, step in zip(iso_times(ds), read_steps(ds), strict=True):
         for name, variable in step.data_vars.items():
             check_values(str(name), variable.values, time, origin)
         if fit.regrid:

@@ -263,6 +263,9 @@ def _decode(time: RawTime, origin: str) -> pd.Index:
         raise InputError(f"{origin}: holds no time step.")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(f"{origin}: {time.name} holds missing values.")
+    quick = _decode_standard(values, str(time.units), time.calendar)
+    if quick is not None:
+        return quick
     attributes = {"units": time.units} | ({} if time.calendar is None else {"calendar": time.calendar})
     try:
         decoded = xr.conventions.decode_cf_variable(time.name, xr.Variable(("time",), values, attributes))
@@ -275,6 +278,45 @@ def _decode(time: RawTime, origin: str) -> pd.Index:
     if index.hasnans:
         raise InputError(f"{origin}: {time.name} holds missing values.")
     return index.round("s")
+
+
+# "hours since 1900-01-01", "days since 2001-01-01 00:00:0.0", without an offset from UTC.
+_SINCE: Final = re.compile(
+    r"(\w+) since (\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.0*)?)?)?\s*"
+)
+_STANDARD: Final = (None, "standard", "gregorian", "proleptic_gregorian")
+
+
+def _decode_standard(values: NDArray[Any], units: str, calendar: str | None) -> pd.Index | None:
+    """Times of the usual units in the usual calendar, a hundred times faster than by xarray; None for all others.
+
+    Years of hourly files are thousands of time axes.
+    """
+    match = _SINCE.fullmatch(units)
+    if match is None or calendar not in _STANDARD:
+        return None
+    seconds = _seconds_of(match[1])
+    year, month, day = (int(n) for n in match.groups()[1:4])
+    hour, minute, second = (int(n or 0) for n in match.groups()[4:7])
+    if seconds is None or not 1678 <= year <= 2261:
+        return None
+    try:
+        start = np.datetime64(f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}", "s")
+    except ValueError:
+        return None
+    offsets = values.astype(np.float64) * seconds
+    if np.abs(offsets).max() > _LONGEST_OFFSET:
+        return None
+    times = start + np.rint(offsets).astype("timedelta64[s]")
+    if times.min() < _FIRST or times.max() > _LAST:
+        return None
+    return pd.DatetimeIndex(times.astype("datetime64[ns]"))
+
+
+# What nanoseconds can count, and the start of the Gregorian calendar well inside of it.
+_FIRST: Final = np.datetime64("1678-01-01")
+_LAST: Final = np.datetime64("2262-01-01")
+_LONGEST_OFFSET: Final = 600.0 * 366 * 86400  # s
 
 
 def _parse_time(time: str) -> np.datetime64:

@@ -286,9 +286,7 @@ def _fills(variable: StoredVariable) -> tuple[float, ...]:
             whole = variable.dtype.kind == "f" or (np.isfinite(number) and float(number).is_integer())
             if whole and _holds(variable.dtype, number):
                 fills.append(float(number))
-    if variable.dtype.kind == "f":
-        fills.append(float("nan"))
-    return tuple(dict.fromkeys(fills))
+    return tuple(dict.fromkeys(f for f in fills if not np.isnan(f)))
 
 
 def _holds(dtype: np.dtype[Any], number: float) -> bool:

@@ -1,10 +1,14 @@
 """netCDF and HDF5 files: what is in them, and reading a part of a variable.
 
-No file stays open: every read opens the file, reads and closes it. All of this happens under the lock under which
-xarray itself reads and writes netCDF, for neither the netCDF nor the HDF5 library is safe with threads. So any dask
-scheduler is safe (xarray issues 9779 and 7990), and so is a process that is forked later (pytorch issue 11929).
+No file stays open (but within :func:`files_kept_open`): every read opens the file, reads and closes it. All of this
+happens under the lock under which xarray itself reads and writes netCDF, for neither the netCDF nor the HDF5 library is
+safe with threads. So any dask scheduler is safe (xarray issues 9779 and 7990), and so is a process that is forked later
+(pytorch issue 11929).
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,12 +62,49 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK  # xarray is not needed to scan
 
     try:
-        with NETCDF4_PYTHON_LOCK, netCDF4.Dataset(file.path) as dataset:
-            return np.asarray(_raw(_variable(dataset, name))[key])
+        with NETCDF4_PYTHON_LOCK:
+            kept = _kept.datasets
+            if kept is None:
+                with netCDF4.Dataset(file.path) as dataset:
+                    return np.asarray(_raw(_variable(dataset, name))[key])
+            if file.path not in kept:
+                kept[file.path] = netCDF4.Dataset(file.path)
+            return np.asarray(_raw(_variable(kept[file.path], name))[key])
     except (OSError, RuntimeError, IndexError, KeyError, ValueError) as error:
         raise InputError(
             f"{file.origin}: variable {name} cannot be read ({error}); the file was damaged or removed."
         ) from error
+
+
+class _Kept(threading.local):
+    """The files that this thread keeps open, or None where it keeps none."""
+
+    datasets: "dict[str, netCDF4.Dataset] | None" = None
+
+
+_kept = _Kept()
+
+
+@contextmanager
+def files_kept_open() -> Iterator[None]:
+    """Within the block, files read by this thread stay open, and are closed at its end.
+
+    For reading many variables of one time step at once, with dask's synchronous scheduler: opening takes longer than
+    reading where files are small.
+    """
+    from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
+
+    if _kept.datasets is not None:  # within another such block
+        yield
+        return
+    _kept.datasets = {}
+    try:
+        yield
+    finally:
+        with NETCDF4_PYTHON_LOCK:
+            for dataset in _kept.datasets.values():
+                dataset.close()
+        _kept.datasets = None
 
 
 def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:

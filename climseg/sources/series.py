@@ -31,7 +31,7 @@ class Slot:
         versions: Positions of final and preliminary values along expver; the second is None where there is none.
         rows: Stored row of each canonical row.
         columns: Stored column of each canonical column.
-        fills: Stored values that mean missing.
+        fills: Stored values that mean missing, beside NaN.
         scale: Factor of the conversion to canonical units, after unpacking.
         offset: Offset of that conversion.
         time_chunk: Steps that are stored together.
@@ -120,7 +120,7 @@ class Series:
             if preliminary is not None and np.isnan(values).any():
                 values = np.where(np.isnan(values), _decoded(file, slot, steps, preliminary), values)
         for index, step in zip(indices, values, strict=True):
-            if np.isnan(step).all():
+            if np.isnan(step.flat[0]) and np.isnan(step).all():
                 raise InputError(
                     f"{file.origin}: variable {slot.variable} has no value at all at {self.times[index]}: all "
                     f"{step.size} are missing. The file or store is incomplete; get it again, or leave out that time."
@@ -158,9 +158,12 @@ def _stored(file: StoredFile, slot: Slot, steps: slice, version: int | None) -> 
 
 
 def _take(values: NDArray[Any], order: NDArray[np.intp], axis: int) -> NDArray[Any]:
-    """``np.take``, without copying where nothing moves."""
-    if np.array_equal(order, np.arange(values.shape[axis])):
+    """``np.take``, without copying where nothing moves, or all is reversed."""
+    size = values.shape[axis]
+    if order.size == size and np.array_equal(order, np.arange(size)):
         return values
+    if order.size == size and np.array_equal(order, np.arange(size)[::-1]):
+        return np.flip(values, axis)
     return np.take(values, order, axis=axis)
 
 
@@ -169,26 +172,32 @@ def _decoded(file: StoredFile, slot: Slot, steps: slice, version: int | None) ->
     stored = _stored(file, slot, steps, version)
     if slot.unsigned:
         stored = stored.astype(f"u{stored.dtype.itemsize}")
-    missing = np.zeros(stored.shape, bool)
-    for fill in slot.fills:
-        missing |= np.isnan(stored) if np.isnan(fill) else stored == np.asarray(fill).astype(stored.dtype)
+    missing = _is_missing(stored, slot)
     scale, offset = file.packing.get(slot.variable, (1.0, 0.0))
     # Two steps in float64, as unpacking and converting one after the other would give.
     scale, offset = scale * slot.scale, offset * slot.scale + slot.offset
     if (scale, offset) == (1.0, 0.0):
-        values = stored.astype(np.float32)
+        values = stored.astype(np.float32, copy=False)
     else:
         values = (stored.astype(np.float64) * scale + offset).astype(np.float32)
-    values[missing] = np.nan
-    return values
+    return values if missing is None else np.where(missing, np.float32(np.nan), values)
+
+
+def _is_missing(stored: NDArray[Any], slot: Slot) -> NDArray[np.bool_] | None:
+    """Where stored values mean missing; NaN, which stays NaN, does not count. None where there are none."""
+    missing: NDArray[np.bool_] | None = None
+    for fill in slot.fills:
+        here = stored == np.asarray(fill).astype(stored.dtype)
+        if here.any():
+            missing = here if missing is None else missing | here
+    return missing
 
 
 def _class_numbers(stored: NDArray[Any], slot: Slot, file: StoredFile) -> NDArray[np.int8]:
     """LABELS as int8; a value that is no class is refused."""
     missing = np.isnan(stored) if stored.dtype.kind == "f" else np.zeros(stored.shape, bool)
-    for fill in slot.fills:
-        missing |= stored == np.asarray(fill).astype(stored.dtype)
-    numbers = np.where(missing, MISSING_LABEL, stored)
+    filled = _is_missing(stored, slot)
+    numbers = np.where(missing if filled is None else missing | filled, MISSING_LABEL, stored)
     known = np.isin(numbers, [MISSING_LABEL, *range(len(CLASSES))])
     if not known.all():
         raise InputError(
