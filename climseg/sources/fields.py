@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from climseg.channels import CHANNELS, LABELS
 from climseg.errors import InputError
@@ -123,7 +124,8 @@ class Lookup:
             return _Level() if wanted.where is None and hybrid is None else None
         assert pressure.values is not None
         levels = np.atleast_1d(pressure.values).astype(np.float64)
-        scale, _ = unit_conversion(pressure.attributes.get("units"), "Pa", pressure.name, self._origin(layout))
+        units = pressure.attributes.get("units") or self.table.levels.get(pressure.name)
+        scale, _ = unit_conversion(units, "Pa", pressure.name, self._origin(layout))
         pascals = np.round(levels * scale, 3)
         dim = pressure.dims[0] if pressure.dims else None
         if wanted.where == PRESSURE_LEVELS:
@@ -229,11 +231,19 @@ class Lookup:
     def _check_period(self, variable: StoredVariable, files: list[StoredFile]) -> None:
         """Refuse an accumulation over a period that nothing says."""
         for file in files:
-            if self.accumulation_hours is None and accumulation_seconds(file, variable) is None:
+            if self.seconds(file, variable) is None:
                 raise _PeriodUnknownError(
                     f"{file.origin}: {variable.name} is accumulated over a period that the file does not say; give it "
                     "with source.accumulation_hours (1 for hourly ERA5, 3 for its ensemble)."
                 )
+
+    def seconds(self, file: StoredFile, variable: StoredVariable) -> NDArray[np.float64] | None:
+        """The period of accumulation (time,) in s: as the file says, its documentation, or the user; else None."""
+        seconds = accumulation_seconds(file, variable)
+        hours = self.table.accumulated.get(variable.name, self.accumulation_hours)
+        if seconds is not None or hours is None:
+            return seconds
+        return np.full(1 if file.time is None else file.time.values.size, hours * 3600.0)
 
     def _origin(self, layout: Layout) -> str:
         return self._files_of[layout][0].origin

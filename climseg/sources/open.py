@@ -15,7 +15,7 @@ from climseg.canonical import COORDINATE_ATTRIBUTES, DIMS, LABEL_ATTRIBUTES, che
 from climseg.channels import CAM5_CHANNELS, CHANNELS, LABELS
 from climseg.errors import InputError, near_matches
 from climseg.sources import deepcam
-from climseg.sources.axes import accumulation_seconds, axes_of, times_of
+from climseg.sources.axes import axes_of, times_of
 from climseg.sources.fields import Found, Lookup, describe_variables, names_in, nothing_stored
 from climseg.sources.paths import Input, expand_paths
 from climseg.sources.recipes import LOWEST_LEVEL, MODEL_LEVELS, PRESSURE_LEVELS, RECIPES, Field, Recipe
@@ -507,12 +507,7 @@ def _seconds(found: Found, survey: Survey, times: JoinedTimes, file_of: Any, ste
     for number in np.unique(file_of).tolist():
         file = survey.files[number]
         variable = file.layout.variables[found.slots[file.layout].variable]
-        seconds = accumulation_seconds(file, variable)
-        if seconds is None:
-            assert survey.lookup.accumulation_hours is not None
-            steps = 1 if file.time is None else file.time.values.size
-            seconds = np.full(steps, survey.lookup.accumulation_hours * 3600.0)
-        by_file[number] = seconds
+        by_file[number] = survey.lookup.seconds(file, variable)
     return np.array([by_file[f][s] for f, s in zip(file_of.tolist(), step_of.tolist(), strict=True)])
 
 

@@ -4,7 +4,8 @@ A table has ``names``: for each channel (``channels.CHANNELS``), LABELS, or ingr
 names under which files hold it, the first that a file has being taken; a level is told where the name alone does not
 say it, by the file's own axis of levels. Optional are ``title``; ``recognise``: global attributes and words in them by
 which source=auto tells a source; ``hybrid``: levels may be hybrid; ``unitless``: a file without any units attribute has
-canonical units; ``misprints``: units attributes known to be wrong, by name.
+canonical units; ``misprints``: units attributes known to be wrong, by name; ``levels`` and ``accumulated``: units of
+level axes, and hours of accumulation, that the documentation says and files do not.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from climseg.errors import InputError, near_matches
 from climseg.sources.recipes import INGREDIENTS
 
 _FOLDER: Final = Path(__file__).parent / "tables"
-_KEYS: Final = ("title", "recognise", "unitless", "hybrid", "misprints", "names")
+_KEYS: Final = ("title", "recognise", "unitless", "hybrid", "misprints", "levels", "accumulated", "names")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class NameTable:
         unitless: A file without any units attribute has canonical units.
         hybrid: Such files may have hybrid levels, with the coefficients hyam and hybm.
         misprints: For a name in files: a wrong units attribute, and what it means.
+        levels: Units of axes of levels that are documented and may lack the attribute.
+        accumulated: Hours over which a variable is accumulated by its documentation.
     """
 
     title: str
@@ -42,6 +45,8 @@ class NameTable:
     unitless: bool = False
     hybrid: bool = False
     misprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
+    accumulated: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def all_names(self) -> frozenset[str]:
@@ -96,6 +101,8 @@ def read_table(path: Path) -> NameTable:
         unitless=bool(content.get("unitless", False)),
         hybrid=bool(content.get("hybrid", False)),
         misprints=content.get("misprints") or {},
+        levels=content.get("levels") or {},
+        accumulated=content.get("accumulated") or {},
     )
 
 
