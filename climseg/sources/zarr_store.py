@@ -1,5 +1,6 @@
 """Zarr stores, in a folder or in an object store: ARCO-ERA5, WeatherBench2, one's own."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ def scan(path: str, options: dict[str, Any]) -> StoredFile:
         InputError: It cannot be opened; for a URL, the package for it may be missing.
     """
     try:
-        ds = _open(path, tuple(sorted(options.items())))
+        ds = _opened(path, options)
         return _scan(path, ds, options)
     except ImportError as error:
         raise InputError(
@@ -40,7 +41,7 @@ def scan(path: str, options: dict[str, Any]) -> StoredFile:
 def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
     """Values of a part of one variable as they are stored; see :func:`climseg.sources.netcdf.read`."""
     try:
-        ds = _open(file.path, tuple(sorted(file.options.items())))
+        ds = _opened(file.path, file.options)
         return np.asarray(ds[name].variable[key].values)
     except Exception as error:
         raise InputError(
@@ -49,8 +50,15 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
         ) from error
 
 
+def _opened(path: str, options: Mapping[str, Any]) -> xr.Dataset:
+    """The store, opened once as long as its metadata stay the same."""
+    marks = [] if is_url(path) else [p for p in Path(path).glob("*") if p.name.startswith((".z", "zarr.json"))]
+    stamp = max((p.stat().st_mtime_ns for p in marks), default=0)
+    return _open(path, tuple(sorted(options.items())), stamp)
+
+
 @lru_cache(maxsize=16)
-def _open(path: str, options: tuple[tuple[str, Any], ...]) -> xr.Dataset:
+def _open(path: str, options: tuple[tuple[str, Any], ...], stamp: int) -> xr.Dataset:
     ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=dict(options) or None)
     return ds
 
