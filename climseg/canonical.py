@@ -184,19 +184,47 @@ def check_values(channel: str, values: NDArray[np.float32], time: str, origin: s
     Raises:
         InputError: It does; origin, channel, time and the mend are named.
     """
+    check_complete(channel, values, time, origin)
+    check_range(channel, values, time, origin)
+
+
+def check_complete(channel: str, values: NDArray[np.float32], time: str, origin: str) -> None:
+    """Refuse one time step of a channel when it holds missing or infinite values.
+
+    Raises:
+        InputError: It does; how many, origin, channel, time and the mend are named.
+    """
     bad = int(values.size - np.isfinite(values).sum())
     if bad:
         raise InputError(
             f"{origin}: channel {channel} has {bad} missing or infinite of {values.size} values at {time}; fill them, "
             "or leave out that time step or that channel."
         )
+
+
+def check_range(channel: str, values: NDArray[np.float32], time: str, origin: str) -> None:
+    """Refuse one time step of a channel when it holds values that its unit cannot give; missing ones (NaN) may be.
+
+    Raises:
+        InputError: It does; origin, channel, time, the unit that would explain all the values, and the mend are named.
+    """
     lowest, highest = CHANNELS[channel].plausible
-    if values.min() < lowest or values.max() > highest:
-        raise InputError(
-            f"{origin}: channel {channel} runs from {values.min():g} to {values.max():g} at {time}; in "
-            f"{CHANNELS[channel].units} it lies within {lowest:g} and {highest:g}. Mend the units attribute, or mark "
-            "fill values as missing."
+    outside = int(((values < lowest) | (values > highest)).sum())
+    if not outside:
+        return
+    from climseg.likely_units import likely_units  # loads pint, for a second; only a refusal needs it
+
+    mistake = likely_units(channel, values)
+    raise InputError(
+        f"{origin}: channel {channel} runs from {np.nanmin(values):g} to {np.nanmax(values):g} at {time}; in "
+        f"{CHANNELS[channel].units} it lies within {lowest:g} and {highest:g}. "
+        + (
+            f"The values look like {mistake}: correct the units attribute in the files (for example with ncatted)."
+            if mistake
+            else f"{outside} of {values.size} values lie outside: correct the units attribute, or mark fill values as "
+            "missing."
         )
+    )
 
 
 def _axis(ds: xr.Dataset, name: str, origin: str) -> NDArray[Any]:

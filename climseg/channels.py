@@ -17,9 +17,11 @@ class Channel:
         long_name: What a plot says.
         standard_name: From the CF standard name table; empty where that has none.
         units: Canonical units (UDUNITS spelling); sources convert to them.
-        plausible: Smallest and largest value that a right unit can give, far wider than any weather: they tell Celsius
-            from kelvin, hPa from Pa, mm from m, and fill values from data. The extremes over 121,266 CAM5 samples (the
-            statistics of DeepCAM) lie well within.
+        plausible: Smallest and largest value that a right unit can give. Narrow enough that a global field in Celsius
+            for kelvin, hPa for Pa, mm for m or g/kg for kg/kg does not fit, and wide enough for any weather: the
+            extremes over 121,266 CAM5 samples (the statistics of DeepCAM) lie within, and so do the records of the
+            World Meteorological Organization (-89.2 and 56.7 degrees Celsius, 870 and 1084 hPa at sea level, 305 mm of
+            rain in 42 minutes).
         level_hpa: Pressure level in hPa, or None for surface, near-surface and column fields.
     """
 
@@ -48,31 +50,31 @@ CHANNELS: Final[dict[str, Channel]] = {
             "kg m-2",
             (-1.0, 150.0),
         ),
-        Channel("U850", "eastward wind at 850 hPa", "eastward_wind", "m s-1", (-200.0, 200.0), 850),
-        Channel("V850", "northward wind at 850 hPa", "northward_wind", "m s-1", (-200.0, 200.0), 850),
-        Channel("UBOT", "eastward wind at the lowest model level", "eastward_wind", "m s-1", (-200.0, 200.0)),
-        Channel("VBOT", "northward wind at the lowest model level", "northward_wind", "m s-1", (-200.0, 200.0)),
-        Channel("QREFHT", "specific humidity at 2 m", "specific_humidity", "kg kg-1", (-0.01, 0.3)),
-        Channel("PS", "surface pressure", "surface_air_pressure", "Pa", (3e4, 1.3e5)),
-        Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa", (7e4, 1.3e5)),
-        Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", (120.0, 330.0), 200),
-        Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", (150.0, 350.0), 500),
-        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1", (-1e-6, 2e-4)),
-        Channel("TS", "surface (skin) temperature", "surface_temperature", "K", (80.0, 400.0)),
-        Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K", (80.0, 400.0)),
-        Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", (-2000.0, 1e4), 1000),
-        Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", (8000.0, 1.5e4), 200),
-        Channel("ZBOT", "height of the lowest model level", "height", "m", (0.0, 500.0)),
+        Channel("U850", "eastward wind at 850 hPa", "eastward_wind", "m s-1", (-120.0, 120.0), 850),
+        Channel("V850", "northward wind at 850 hPa", "northward_wind", "m s-1", (-120.0, 120.0), 850),
+        Channel("UBOT", "eastward wind at the lowest model level", "eastward_wind", "m s-1", (-120.0, 120.0)),
+        Channel("VBOT", "northward wind at the lowest model level", "northward_wind", "m s-1", (-120.0, 120.0)),
+        Channel("QREFHT", "specific humidity at 2 m", "specific_humidity", "kg kg-1", (-0.002, 0.2)),
+        Channel("PS", "surface pressure", "surface_air_pressure", "Pa", (3e4, 1.15e5)),
+        Channel("PSL", "mean sea level pressure", "air_pressure_at_mean_sea_level", "Pa", (8e4, 1.15e5)),
+        Channel("T200", "air temperature at 200 hPa", "air_temperature", "K", (150.0, 280.0), 200),
+        Channel("T500", "air temperature at 500 hPa", "air_temperature", "K", (180.0, 310.0), 500),
+        Channel("PRECT", "precipitation rate (liquid water)", "lwe_precipitation_rate", "m s-1", (-1e-7, 1.3e-4)),
+        Channel("TS", "surface (skin) temperature", "surface_temperature", "K", (90.0, 370.0)),
+        Channel("TREFHT", "air temperature at 2 m", "air_temperature", "K", (90.0, 345.0)),
+        Channel("Z1000", "geopotential height at 1000 hPa", "geopotential_height", "m", (-1500.0, 6500.0), 1000),
+        Channel("Z200", "geopotential height at 200 hPa", "geopotential_height", "m", (9000.0, 14000.0), 200),
+        Channel("ZBOT", "height of the lowest model level", "height", "m", (1.0, 500.0)),
         # Not among CAM5's 16: read or derived where they are asked for.
         Channel(
             "IVT",
             "magnitude of the vertically integrated water vapour transport",
             "",  # the CF table names its components only
             "kg m-1 s-1",
-            (0.0, 5000.0),
+            (0.0, 1e4),
         ),
         Channel("VRT850", "relative vorticity at 850 hPa", "atmosphere_relative_vorticity", "s-1", (-0.05, 0.05), 850),
-        Channel("WS850", "wind speed at 850 hPa", "wind_speed", "m s-1", (0.0, 200.0), 850),
+        Channel("WS850", "wind speed at 850 hPa", "wind_speed", "m s-1", (0.0, 150.0), 850),
     )
 }
 CAM5_CHANNELS: Final = tuple(CHANNELS)[:16]

@@ -7,7 +7,16 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climseg.canonical import SOURCE_VALUES, check_canonical, orient, restore_orientation, to_canonical
+from climseg.canonical import (
+    SOURCE_VALUES,
+    check_canonical,
+    check_complete,
+    check_range,
+    check_values,
+    orient,
+    restore_orientation,
+    to_canonical,
+)
 from climseg.channels import CHANNELS
 from climseg.errors import InputError
 
@@ -169,3 +178,28 @@ def test_the_check_names_the_channels_that_are_missing_and_those_that_are_there(
 def test_orienting_an_oriented_dataset_changes_nothing_and_keeps_the_source_values() -> None:
     once = to_canonical(_fields(LAT[::-1], LON - 180.0), "a.nc")
     xr.testing.assert_identical(orient(once, "a.nc"), once)
+
+
+def test_missing_and_infinite_values_are_counted_and_refused() -> None:
+    values = np.array([[20.0, np.nan], [np.inf, 30.0]], np.float32)
+    with pytest.raises(
+        InputError, match=r"a\.nc: channel TMQ has 2 missing or infinite of 4 values at noon; fill them"
+    ):
+        check_complete("TMQ", values, "noon", "a.nc")
+    with pytest.raises(InputError, match="2 missing or infinite"):
+        check_values("TMQ", values, "noon", "a.nc")
+
+
+def test_the_range_is_checked_of_what_is_not_missing() -> None:
+    check_range("TMQ", np.array([np.nan, 30.0], np.float32), "noon", "a.nc")
+    check_range("TMQ", np.array([np.nan, np.nan], np.float32), "noon", "a.nc")
+    with pytest.raises(
+        InputError, match=r"a\.nc: channel TMQ runs from 30 to 200 at noon; in kg m-2 it lies within -1 "
+    ):
+        check_range("TMQ", np.array([np.nan, 30.0, 200.0], np.float32), "noon", "a.nc")
+    with pytest.raises(InputError, match="runs from 30 to inf"):
+        check_range("TMQ", np.array([30.0, np.inf], np.float32), "noon", "a.nc")
+
+
+def test_values_in_range_pass() -> None:
+    check_values("PSL", np.array([87_000.0, 108_480.0], np.float32), "noon", "a.nc")

@@ -24,6 +24,11 @@ def open_input(configuration: DictConfig, paths: list[str], channels: list[str] 
     return fields
 
 
+def source_options(configuration: DictConfig) -> dict[str, Any]:
+    """The arguments that ``source=`` gives the opener, for :func:`climseg.sources.open.survey_input`."""
+    return {key: value for key, value in plain(configuration.source).items() if not key.startswith("_")}
+
+
 def mask_path(value: object, paths: list[str]) -> Path:
     """The mask file to write; refused before any work when its name is bad or an input file's."""
     output = Path(str(value))

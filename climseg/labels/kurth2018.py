@@ -15,15 +15,26 @@ from climseg.errors import InputError, near_matches
 from climseg.grid import Floats, cell_area, is_periodic, spacing
 from climseg.labels.candidates import CANDIDATE_CHANNELS, Candidate, Field, teca_candidates
 from climseg.labels.combine import combine
+from climseg.labels.needs import Needs, needs
 from climseg.labels.regions import Mask, label_regions, largest_region, measure_regions
 from climseg.labels.windows import box, cap, ring_means
 
 RIVER_CHANNELS: Final = ("TMQ",)
 COMMENT: Final = "Kurth et al. 2018 heuristic; per time step; without the two-day track rule"
 CYCLONE_CHANNELS: Final = (*CANDIDATE_CHANNELS, "TMQ", "PRECT")
+_RIVERS_OPTION: Final = "labels.tropical_cyclones=false"
+_RIVERS_ALONE: Final = f"Tropical cyclones need that; set {_RIVERS_OPTION} to label rivers alone."
 logger = logging.getLogger(__name__)
 
 
+def needs_of_kurth2018(*, tropical_cyclones: bool = True, **thresholds: object) -> Needs:
+    """The channels that :func:`kurth2018` needs under its options; thresholds make no difference."""
+    if not tropical_cyclones:
+        return Needs(RIVER_CHANNELS)
+    return Needs(CYCLONE_CHANNELS, RIVER_CHANNELS, _RIVERS_OPTION, _RIVERS_ALONE)
+
+
+@needs(needs_of_kurth2018)
 def kurth2018(
     ds: xr.Dataset,
     *,
@@ -257,8 +268,7 @@ def _require(ds: xr.Dataset, channels: tuple[str, ...]) -> None:
         check_canonical(ds, channels=channels)
     except InputError as error:
         if channels != RIVER_CHANNELS and not set(RIVER_CHANNELS) - set(ds.data_vars):
-            hint = " Tropical cyclones need it; set labels.tropical_cyclones=false to label rivers alone."
-            raise InputError(f"{error}{hint}") from error
+            raise InputError(f"{error} {_RIVERS_ALONE}") from error
         raise
 
 

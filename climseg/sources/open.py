@@ -150,7 +150,7 @@ def open_fields(
     lacking = [name for name in wanted if name not in survey.ways]
     if lacking or not wanted:
         raise InputError(_refusal(survey, lacking, channels is None))
-    return _assemble(survey, wanted)
+    return assemble(survey, wanted)
 
 
 def survey_input(
@@ -395,8 +395,12 @@ def _refuse_or_tell(survey: Survey) -> None:
             log.warning("%s is left out: %s", channel, questions[0])
 
 
-def _assemble(survey: Survey, wanted: Sequence[str]) -> xr.Dataset:
-    """The canonical Dataset of the channels wanted."""
+def assemble(survey: Survey, wanted: Sequence[str]) -> xr.Dataset:
+    """The canonical Dataset, lazy, of channels that a survey found a way to.
+
+    Raises:
+        InputError: Their grids, calendars or times do not fit together, or a time is there twice; files are named.
+    """
     fields = list(dict.fromkeys(f for name in wanted for f in survey.ways[name].fields()))
     found = {f: survey.lookup.find(f) for f in fields}
     holders = {f: where.slots.keys() for f, where in found.items() if where}

@@ -8,6 +8,7 @@ from climseg.cli.main import COMMANDS, run
 
 NEEDED = {
     "synthesize": ["output=x"],
+    "inspect": ["input=x"],
     "label": ["input=x", "output=y"],
     "prepare": ["input=x", "output=y"],
     "train": ["data.store=x"],
@@ -26,8 +27,9 @@ def test_every_choice_of_every_group_composes(command: str) -> None:
     choices = group_choices()
     for group in groups_of(command):
         for choice in choices[group]:
-            needed = NEEDED[command] if (group, choice) != ("model", "smp") else [*NEEDED[command], "model.arch=Unet"]
-            assert compose(command, [*needed, f"{group}={choice}"])[group] is not None
+            own = {("model", "smp"): ["model.arch=Unet"], ("source", "generic"): ["source.table=names.yaml"]}
+            words = [*NEEDED[command], f"{group}={choice}", *own.get((group, choice), [])]
+            assert compose(command, words)[group] is not None
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -61,7 +61,7 @@ def test_values_that_the_unit_cannot_give_are_refused(
 ) -> None:
     fields = atmosphere.drop_vars(LABELS).copy(deep=True)
     fields["PSL"] /= 100  # hPa, still called Pa
-    with pytest.raises(InputError, match=r"PSL runs from .* at 2001-08-0.*; in Pa it lies within 70000 and"):
+    with pytest.raises(InputError, match=r"PSL runs from .* at 2001-08-0.*; in Pa it lies within 80000 and"):
         write_small_store(tmp_path / "store", fields=fields)
     assert list(tmp_path.iterdir()) == []
 
