@@ -6,17 +6,17 @@ from typing import Any
 
 import hydra
 import xarray as xr
-from dask.base import compute
 from omegaconf import DictConfig
 
 from climseg.canonical import check_range, iso_times
-from climseg.channels import CHANNELS
+from climseg.channels import CHANNELS, LABELS
 from climseg.cli.fields import input_paths, mask_path, open_input, source_options
 from climseg.cli.progress import progress_bar
 from climseg.errors import InputError
 from climseg.labels.needs import needs_of
 from climseg.masks import MaskWriter, describe_input
 from climseg.sources.open import survey_input
+from climseg.sources.steps import read_steps
 
 log = logging.getLogger(__name__)
 
@@ -67,20 +67,14 @@ def _are_there(channels: Sequence[str], configuration: DictConfig, paths: list[s
 def _checked_masks(fields: xr.Dataset, masks: xr.DataArray, origin: str) -> Iterator[Any]:
     """Masks (lat, lon) int8 in the order of time, each after the values of its fields were found possible.
 
-    Fields and masks of one chunk of times are computed together, so that nothing is read twice. Missing values pass:
-    the heuristics mark them.
+    Fields and masks are computed together, so that nothing is read twice. Missing values pass: the heuristics mark them.
 
     Raises:
         InputError: A channel holds values that its unit cannot give; channel and time are named.
     """
     channels = [str(name) for name in fields.data_vars if name in CHANNELS]
-    times = iso_times(fields)
-    start = 0
-    for size in masks.chunksizes.get("time", (1,) * len(times)):
-        chunk = {"time": slice(start, start + size)}
-        values, computed = compute(fields[channels].isel(chunk), masks.isel(chunk))  # type: ignore[no-untyped-call]
-        for step in range(size):
-            for channel in channels:
-                check_range(channel, values[channel].values[step], times[start + step], origin)
-            yield computed.values[step]
-        start += size
+    both = fields[channels].assign({LABELS: masks})
+    for time, step in zip(iso_times(fields), read_steps(both), strict=True):
+        for channel in channels:
+            check_range(channel, step[channel].values, time, origin)
+        yield step[LABELS].values

@@ -322,6 +322,8 @@ def _what_is_missing(channel: str, survey: Survey) -> str:
     if obstacles:
         return obstacles[0]
     ways = list(dict.fromkeys(words for recipe in RECIPES.get(channel, ()) if (words := _needs(recipe, survey.table))))
+    parts = {way: set(way.split(" and ")) for way in ways}
+    ways = [way for way in ways if not any(parts[other] < parts[way] for other in ways)]  # the least is enough to say
     return f"{channel} needs {' or '.join(ways)}" if ways and ways != [channel] else f"has no variable {channel}"
 
 

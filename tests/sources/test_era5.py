@@ -190,7 +190,7 @@ def test_a_variable_without_units_is_refused(write_file: WriteFile) -> None:
     [
         ({"t2m": T2M}, ["T500"], "T500 needs t at 500 hPa. It has: t2m."),
         ({"d2m": T2M}, ["QREFHT"], "QREFHT needs d2m and sp. It has: d2m."),
-        ({"t2m": T2M}, ["PRECT", "TMQ"], "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels and sp or q on pressure levels. It has: t2m."),
+        ({"t2m": T2M}, ["PRECT", "TMQ"], "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels. It has: t2m."),
         ({"sst": T2M}, None, "no channel can be had from it by the names of ERA5. It has: sst."),
         ({"PSL": T2M}, None, "It has: PSL. These are names of CAM5: try source=cam5."),
         ({"t2m": T2M}, ["T2M"], "'T2M' is not a channel"),
