@@ -67,7 +67,8 @@ def _are_there(channels: Sequence[str], configuration: DictConfig, paths: list[s
 def _checked_masks(fields: xr.Dataset, masks: xr.DataArray, origin: str) -> Iterator[Any]:
     """Masks (lat, lon) int8 in the order of time, each after the values of its fields were found possible.
 
-    Fields and masks are computed together, so that nothing is read twice. Missing values pass: the heuristics mark them.
+    Fields and masks are computed together, so that nothing is read twice. Missing values pass: the heuristics mark
+    them.
 
     Raises:
         InputError: A channel holds values that its unit cannot give; channel and time are named.
