@@ -22,6 +22,7 @@ INGREDIENTS: Final = {
     "t": "K",  # air temperature on levels
     "z": "m",  # geopotential height on levels, or the geopotential
     "q": "kg kg-1",  # specific humidity on levels
+    "r": "%",  # relative humidity over water on levels
     "u10": "m s-1",  # eastward wind at 10 m
     "v10": "m s-1",  # northward wind at 10 m
     "d2m": "K",  # dew point at 2 m
@@ -144,12 +145,31 @@ def _transport(q: xr.DataArray, u: xr.DataArray, v: xr.DataArray, ps: xr.DataArr
     return derive.integrated_vapour_transport(q, u, v, _pressure(q, ps), ps)
 
 
+def _water_of_relative(r: xr.DataArray, t: xr.DataArray, ps: xr.DataArray) -> xr.DataArray:
+    r, t = _common_levels(r, t)
+    return _water(_humidity(r, t), ps)
+
+
+def _transport_of_relative(
+    r: xr.DataArray, t: xr.DataArray, u: xr.DataArray, v: xr.DataArray, ps: xr.DataArray
+) -> xr.DataArray:
+    r, t, u, v = _common_levels(r, t, u, v)
+    return _transport(_humidity(r, t), u, v, ps)
+
+
+def _humidity(r: xr.DataArray, t: xr.DataArray) -> xr.DataArray:
+    """Specific humidity of a column on pressure levels."""
+    q = derive.specific_humidity_from_relative(r, t, _pressure(r))
+    return q.assign_coords(pressure=r["pressure"])
+
+
 def _rain_rate(depth: xr.DataArray) -> xr.DataArray:
     return derive.rate_from_accumulation(depth, depth["accumulation_seconds"])
 
 
 _CLIPPED: Final = "; below ground {0} is extrapolated, CAM clips at the terrain"
 _FLUX: Final = tuple(Field(name, PRESSURE_LEVELS) for name in ("q", "u", "v"))
+_RELATIVE: Final = tuple(Field(name, PRESSURE_LEVELS) for name in ("r", "t"))
 _MODEL_FLUX: Final = tuple(Field(name, MODEL_LEVELS) for name in ("q", "u", "v"))
 
 RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
@@ -158,6 +178,9 @@ RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
         Recipe((Field("q", PRESSURE_LEVELS), "PS"), _water, "derived: {0}, integrated to the surface pressure {1}"),
         Recipe((Field("q", PRESSURE_LEVELS),), _water, "derived: {0}, integrated to the lowest of them"),
         Recipe((Field("q", MODEL_LEVELS), "PS"), _water, "derived: {0}, integrated"),
+        Recipe(
+            (*_RELATIVE, "PS"), _water_of_relative, "derived: {0} with {1}, saturation over water, integrated to {2}"
+        ),
     ),
     "U850": _levels("U850", "u"),
     "V850": _levels("V850", "v"),
@@ -199,6 +222,11 @@ RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
         Recipe((*_FLUX, "PS"), _transport, "derived: {0} with {1} and {2}, integrated to the surface pressure {3}"),
         Recipe(_FLUX, _transport, "derived: {0} with {1} and {2}, integrated to the lowest of them"),
         Recipe((*_MODEL_FLUX, "PS"), _transport, "derived: {0} with {1} and {2}, integrated"),
+        Recipe(
+            (*_RELATIVE, *_FLUX[1:], "PS"),
+            _transport_of_relative,
+            "derived: {0} with {1}, {2} and {3}, saturation over water, integrated to {4}",
+        ),
     ),
     "VRT850": (
         _itself("VRT850"),
