@@ -167,11 +167,11 @@ def _take(values: NDArray[Any], order: NDArray[np.intp], axis: int) -> NDArray[A
 def _decoded(file: StoredFile, slot: Slot, steps: slice, version: int | None) -> NDArray[np.float32]:
     """Values in canonical units, float32, NaN where they are missing."""
     stored = _stored(file, slot, steps, version)
-    if slot.unsigned:
-        stored = stored.astype(f"u{stored.dtype.itemsize}")
     missing = np.zeros(stored.shape, bool)
     for fill in slot.fills:
         missing |= np.isnan(stored) if np.isnan(fill) else stored == np.asarray(fill).astype(stored.dtype)
+    if slot.unsigned:
+        stored = stored.astype(f"u{stored.dtype.itemsize}")
     scale, offset = file.packing.get(slot.variable, (1.0, 0.0))
     # Two steps in float64, as unpacking and converting one after the other would give.
     scale, offset = scale * slot.scale, offset * slot.scale + slot.offset

@@ -89,19 +89,26 @@ def read_table(path: Path) -> NameTable:
                 f"{path}: {key!r} is no channel and no ingredient of one{near_matches(str(key), known) or '.'} "
                 f"Known: {', '.join(known)}."
             )
+    recognise, misprints = (_as_mapping(content.get(key), f"{path}: {key}") for key in ("recognise", "misprints"))
     return NameTable(
         title=str(content.get("title", path.stem)),
         names={key: _as_tuple(value, f"{path}: {key}") for key, value in names.items()},
-        recognise={k: _as_tuple(v, f"{path}: recognise") for k, v in (content.get("recognise") or {}).items()},
+        recognise={k: _as_tuple(v, f"{path}: recognise") for k, v in recognise.items()},
         unitless=bool(content.get("unitless", False)),
         hybrid=bool(content.get("hybrid", False)),
-        misprints=content.get("misprints") or {},
+        misprints={k: _as_mapping(v, f"{path}: misprints of {k}") for k, v in misprints.items()},
     )
+
+
+def _as_mapping(value: Any, where: str) -> dict[str, Any]:
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise InputError(f"{where} is {value!r}; expected lines of a name, a colon and a value below it.")
 
 
 def _as_tuple(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
-    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+    if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
         return tuple(value)
     raise InputError(f"{where} is {value!r}; expected the variable's name in the files, or a list of names.")
