@@ -29,9 +29,13 @@ class Helper:
     """One helper process, started with the first call and again after it has died; calls wait for each other."""
 
     def __init__(self) -> None:
+        self._start_anew()
+        # A forked process inherits the pipes of its parent's helper, and the lock of a call that another thread is in.
+        os.register_at_fork(after_in_child=self._start_anew)
+
+    def _start_anew(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call ``function(*arguments)`` in the helper.
@@ -55,16 +59,20 @@ class Helper:
                 _send(process.stdin, (function, arguments))
                 ok, value = _receive(process.stdout)
             except (BrokenPipeError, EOFError) as error:
+                code = process.wait()
+                self._process = None
+                raise HelperDiedError(f"signal {-code}" if code < 0 else f"exit status {code}") from error
+            except BaseException:  # Ctrl-C: an answer still to come must not become that of the next call
+                process.kill()
                 process.wait()
                 self._process = None
-                raise HelperDiedError(f"signal {-process.returncode}") from error
+                raise
         if not ok:
             raise value
         return value
 
     def _running(self) -> subprocess.Popen[bytes]:
-        # A forked process inherits the pipes of its parent's helper, and needs one of its own.
-        if self._process is None or self._process.poll() is not None or self._owner != os.getpid():
+        if self._process is None or self._process.poll() is not None:
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "climseg.isolated"],
@@ -74,7 +82,6 @@ class Helper:
                 env=environment,
                 start_new_session=True,  # Ctrl-C is the caller's
             )
-            self._owner = os.getpid()
         return self._process
 
 

@@ -175,6 +175,8 @@ def pressure_axis(layout: Layout, variable: StoredVariable) -> StoredVariable | 
             continue
         if axis.dims and axis.dims[0] not in variable.dims:
             continue
+        if name == "P0" or "hybrid" in str(axis.attributes.get("standard_name")):
+            continue  # of hybrid levels, which have their nominal pressure over the ocean alone
         if name in PRESSURE_LEVELS or is_convertible(axis.attributes.get("units"), "Pa"):
             return axis
     return None

@@ -184,7 +184,13 @@ class Lookup:
         if level.pressures:
             found.pressures[layout] = level.pressures
         if level.hybrid is not None:
-            found.hybrid = (level.hybrid.a, level.hybrid.b, level.hybrid.reference)
+            here = (level.hybrid.a, level.hybrid.b, level.hybrid.reference)
+            if found.hybrid is not None and not _all_close(here, found.hybrid):
+                raise InputError(
+                    f"{origin}: the hybrid levels of {variable.name} differ between files; give files with the same "
+                    "levels."
+                )
+            found.hybrid = here
         chunk = variable.chunks[key.index("time")] if variable.chunks and "time" in key else 1
         unsigned = str(variable.attributes.get("_Unsigned", "")).lower() == "true" and variable.dtype.kind == "i"
         return Slot(
@@ -257,6 +263,10 @@ class _Level:
     position: int | tuple[int, ...] = 0
     pressures: tuple[float, ...] = ()
     hybrid: Any = None
+
+
+def _all_close(here: tuple[Any, ...], there: tuple[Any, ...]) -> bool:
+    return all(np.shape(a) == np.shape(b) and np.allclose(a, b) for a, b in zip(here, there, strict=True))
 
 
 def _check_column(wanted: Field, found: Found) -> None:

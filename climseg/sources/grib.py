@@ -49,17 +49,16 @@ def scan(path: str) -> list[StoredFile]:
     Raises:
         InputError: The file is damaged or truncated, or holds no message.
     """
+    groups: dict[tuple[Any, ...], list[_Message]] = defaultdict(list)
     try:
-        messages = _messages(path)
-    except Exception as error:  # cfgrib and ecCodes raise many kinds
+        for message in _messages(path):
+            groups[_group(message)].append(message)
+        return [part for group in groups.values() for part in _part(path, group)]
+    except Exception as error:  # cfgrib and ecCodes raise many kinds, and a damaged header gives what makes no sense
         raise InputError(
             f"{path}: cannot be read as GRIB ({str(error).strip() or type(error).__name__}); the file is truncated or "
             "damaged. Copy or download it again."
         ) from error
-    groups: dict[tuple[Any, ...], list[_Message]] = defaultdict(list)
-    for message in messages:
-        groups[_group(message)].append(message)
-    return [part for group in groups.values() for part in _part(path, group)]
 
 
 def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[np.float32]:
@@ -198,6 +197,7 @@ def _axes(message: _Message) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         south_first = bool(k["jScansPositively"])
         lat = np.sort(message.latitudes) if south_first else np.sort(message.latitudes)[::-1]
     span = (first_lon - last_lon) % 360.0 if k["iScansNegatively"] else (last_lon - first_lon) % 360.0
+    span = span or 360.0  # a cyclic column, the first one again
     lon = first_lon + np.linspace(0.0, -span if k["iScansNegatively"] else span, columns)
     return lat, lon
 

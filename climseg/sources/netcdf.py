@@ -119,7 +119,7 @@ def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:
         if is_time(stored) and (time is None or _comes_before(name, time.name)):
             time = _read_time(file, stored, variable)
         if is_time(stored):
-            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {})
+            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
         elif _is_coordinate(stored, file):
             values = np.asarray(variable[...])
             if stored.dtype.kind == "S":  # rows of characters

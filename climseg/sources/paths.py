@@ -18,6 +18,7 @@ _FORMATS: Final = {
     b"\x89HDF\r\n\x1a\n": "netcdf",
     b"GRIB": "grib",
     b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",  # without any file in it
 }
 # First bytes -> what the file is, and what to do with it.
 _OTHER_FORMATS: Final = {

@@ -24,7 +24,7 @@ def _check_channels(channels: Sequence[str]) -> None:
     for position, name in enumerate(channels):
         if name not in CHANNELS:
             raise InputError(
-                f"{name!r} is not a channel{near_matches(name, CHANNELS) or '.'} Known: {', '.join(CHANNELS)}."
+                f"{name!r} is not a channel{near_matches(str(name), CHANNELS) or '.'} Known: {', '.join(CHANNELS)}."
             )
         if name in channels[:position]:
             raise InputError(f"The channel {name} is asked for twice in source.channels.")

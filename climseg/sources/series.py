@@ -170,9 +170,9 @@ def _take(values: NDArray[Any], order: NDArray[np.intp], axis: int) -> NDArray[A
 def _decoded(file: StoredFile, slot: Slot, steps: slice, version: int | None) -> NDArray[np.float32]:
     """Values in canonical units, float32, NaN where they are missing."""
     stored = _stored(file, slot, steps, version)
+    missing = _is_missing(stored, slot)
     if slot.unsigned:
         stored = stored.astype(f"u{stored.dtype.itemsize}")
-    missing = _is_missing(stored, slot)
     scale, offset = file.packing.get(slot.variable, (1.0, 0.0))
     # Two steps in float64, as unpacking and converting one after the other would give.
     scale, offset = scale * slot.scale, offset * slot.scale + slot.offset

@@ -94,21 +94,36 @@ def read_table(path: Path) -> NameTable:
                 f"{path}: {key!r} is no channel and no ingredient of one{near_matches(str(key), known) or '.'} "
                 f"Known: {', '.join(known)}."
             )
+    recognise, misprints = (_as_mapping(content.get(key), f"{path}: {key}") for key in ("recognise", "misprints"))
     return NameTable(
         title=str(content.get("title", path.stem)),
         names={key: _as_tuple(value, f"{path}: {key}") for key, value in names.items()},
-        recognise={k: _as_tuple(v, f"{path}: recognise") for k, v in (content.get("recognise") or {}).items()},
+        recognise={k: _as_tuple(v, f"{path}: recognise") for k, v in recognise.items()},
         unitless=bool(content.get("unitless", False)),
         hybrid=bool(content.get("hybrid", False)),
-        misprints=content.get("misprints") or {},
-        levels=content.get("levels") or {},
-        accumulated=content.get("accumulated") or {},
+        misprints={k: _as_mapping(v, f"{path}: misprints of {k}") for k, v in misprints.items()},
+        levels=_as_mapping(content.get("levels"), f"{path}: levels"),
+        accumulated=_hours(content.get("accumulated"), f"{path}: accumulated"),
     )
+
+
+def _as_mapping(value: Any, where: str) -> dict[str, Any]:
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise InputError(f"{where} is {value!r}; expected lines of a name, a colon and a value below it.")
+
+
+def _hours(value: Any, where: str) -> dict[str, float]:
+    hours = _as_mapping(value, where)
+    for name, number in hours.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or number <= 0:
+            raise InputError(f"{where}: {name} is {number!r}; expected hours above 0.")
+    return hours
 
 
 def _as_tuple(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
-    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+    if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
         return tuple(value)
     raise InputError(f"{where} is {value!r}; expected the variable's name in the files, or a list of names.")

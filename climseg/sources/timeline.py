@@ -59,6 +59,9 @@ class Timeline:
         """
         indices = [self.of(n)[0] for n in numbers]
         times = indices[0].append(indices[1:]) if len(indices) > 1 else indices[0]
+        if isinstance(indices[0], xr.CFTimeIndex):
+            # append gives a plain index, which knows no partial dates
+            times = xr.CFTimeIndex(times)  # type: ignore[no-untyped-call]
         file_of = np.repeat(np.array(numbers, np.int32), [i.size for i in indices])
         step_of = np.concatenate([np.arange(i.size, dtype=np.int32) for i in indices])
         if not times.is_monotonic_increasing:
@@ -86,7 +89,8 @@ class Timeline:
             found: slice = times.slice_indexer(first, last)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"source.period=[{first},{last}]: expected times such as 2011-10-01 or 2011-10-01T06."
+                f"source.period=[{first},{last}]: expected times such as 2011-10-01 or 2011-10-01T06, of the input's "
+                f"calendar {_calendar(times)}."
             ) from error
         if len(range(*found.indices(times.size))) == 0:
             raise InputError(
@@ -231,7 +235,10 @@ def _check_same_calendar(timeline: Timeline, numbers: Sequence[int]) -> None:
 
 
 def _calendar(index: Times) -> str:
-    return str(index.calendar) if isinstance(index, xr.CFTimeIndex) else "standard"
+    if not isinstance(index, xr.CFTimeIndex):
+        return "standard"
+    beyond = index.calendar in ("standard", "gregorian", "proleptic_gregorian")  # xarray takes cftime there
+    return f"{index.calendar} in years before 1582 or after 2262" if beyond else str(index.calendar)
 
 
 def _check_same_times(joined: Mapping[Any, Any], names: Mapping[Any, str], timeline: Timeline) -> None:

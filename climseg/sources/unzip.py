@@ -32,6 +32,8 @@ def unzip(path: str, modified_ns: int) -> tuple[tuple[str, str], ...]:
             members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
             if not members:
                 raise InputError(f"{path}: is a zip archive without any file in it.")
+            if any(m.flag_bits & 1 for m in members):
+                raise InputError(f"{path}: is encrypted; unzip it first.")
             needed, free = sum(m.file_size for m in members), shutil.disk_usage(folder).free
             if needed > free:
                 raise InputError(

@@ -1,12 +1,15 @@
 """Zarr stores, in a folder or in an object store: ARCO-ERA5, WeatherBench2, one's own."""
 
+import pickle
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+import fsspec  # type: ignore[import-untyped]
 import numpy as np
 import xarray as xr
+import zarr
 from numpy.typing import NDArray
 
 from climseg.errors import InputError
@@ -28,8 +31,9 @@ def scan(path: str, options: dict[str, Any]) -> StoredFile:
         InputError: It cannot be opened; for a URL, the package for it may be missing.
     """
     try:
-        ds = _opened(path, options)
-        return _scan(path, ds, options)
+        _open.cache_clear()  # the store may have been written anew
+        _open_array.cache_clear()
+        return _scan(path, _open(path, _frozen(options)), options)
     except ImportError as error:
         raise InputError(
             f"{path}: cannot be opened ({error}); install the package for it: pip install 'climseg[cloud]'."
@@ -39,10 +43,20 @@ def scan(path: str, options: dict[str, Any]) -> StoredFile:
 
 
 def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
-    """Values of a part of one variable as they are stored; see :func:`climseg.sources.netcdf.read`."""
+    """Values of a part of one variable as they are stored; see :func:`climseg.sources.netcdf.read`.
+
+    A time step that is the array's fill value throughout because the store lacks its chunk is NaN: where the fill value
+    is a number like others (0 for packed values of version 3), it would read as weather. Masks are left as they are.
+    """
     try:
-        ds = _opened(file.path, file.options)
-        return np.asarray(ds[name].variable[key].values)
+        options = _frozen(file.options)
+        values = np.asarray(_open(file.path, options)[name].variable[key].values)
+        if isinstance(key[0], slice) and (values.dtype.kind == "f" or name in file.packing):
+            absent = [i for i, step in enumerate(values) if _is_absent(step, i, file.path, name, key, options)]
+            if absent:
+                values = values.astype(np.float64)
+                values[absent] = np.nan
+        return values
     except Exception as error:
         raise InputError(
             f"{file.origin}: variable {name} cannot be read ({type(error).__name__}: {error}); the store is damaged or "
@@ -50,17 +64,34 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
         ) from error
 
 
-def _opened(path: str, options: Mapping[str, Any]) -> xr.Dataset:
-    """The store, opened once as long as its metadata stay the same."""
-    marks = [] if is_url(path) else [p for p in Path(path).glob("*") if p.name.startswith((".z", "zarr.json"))]
-    stamp = max((p.stat().st_mtime_ns for p in marks), default=0)
-    return _open(path, tuple(sorted(options.items())), stamp)
+def _is_absent(step: NDArray[Any], number: int, path: str, name: str, key: tuple[Any, ...], options: bytes) -> bool:
+    """Whether a time step of a part of an array holds its fill value alone, and the store has no chunk for it."""
+    if not (step == step.flat[0]).all():
+        return False
+    array = _open_array(path, name, options)
+    if step.flat[0] != (0 if array.fill_value is None else array.fill_value):
+        return False
+    starts = [(part.start or 0) if isinstance(part, slice) else int(part) for part in key]
+    starts[0] += number
+    chunk = tuple(start // size for start, size in zip(starts, array.shards or array.chunks, strict=True))
+    files, root = fsspec.url_to_fs(path, **pickle.loads(options))
+    return not files.exists(f"{root}/{name}/{array.metadata.encode_chunk_key(chunk)}")
+
+
+def _frozen(options: Mapping[str, Any]) -> bytes:
+    """Storage options, which may be nested, as a key of a cache."""
+    return pickle.dumps(dict(sorted(options.items())))
 
 
 @lru_cache(maxsize=16)
-def _open(path: str, options: tuple[tuple[str, Any], ...], stamp: int) -> xr.Dataset:
-    ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=dict(options) or None)
+def _open(path: str, options: bytes) -> xr.Dataset:
+    ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=pickle.loads(options) or None)
     return ds
+
+
+@lru_cache(maxsize=64)
+def _open_array(path: str, name: str, options: bytes) -> "zarr.Array[Any]":
+    return zarr.open_array(path, path=name, mode="r", storage_options=pickle.loads(options) or None)
 
 
 def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
@@ -84,7 +115,7 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
         if is_time(stored):
             if time is None or name.lower() == "valid_time":
                 time = RawTime(name, variable.values, attributes.get("units"), attributes.get("calendar"))
-            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {})
+            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
         elif variable.ndim <= 1 and variable.dtype.kind in "iuf" and not _along_time(ds, variable):
             stored = StoredVariable(
                 name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, variable.values
@@ -109,4 +140,4 @@ def _has_chunks(path: str, name: str) -> bool:
     folder = Path(path) / name
     if is_url(path) or not folder.is_dir():
         return True
-    return any(not item.name.startswith((".z", "zarr.json")) for item in folder.iterdir())
+    return any(item.is_file() and not item.name.startswith((".z", "zarr.json")) for item in folder.rglob("*"))

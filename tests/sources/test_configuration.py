@@ -5,6 +5,8 @@ import pytest
 import yaml
 from hydra.utils import get_method
 
+from climseg.sources.open import SOURCES
+
 CONF = Path(__file__).parents[2] / "conf" / "source"
 
 
@@ -15,4 +17,10 @@ def test_a_source_s_file_lists_exactly_the_options_of_its_function_with_their_de
     assert options.pop("_partial_") is True
     parameters = list(inspect.signature(function).parameters.values())
     assert parameters[0].name == "input"
-    assert options == {parameter.name: parameter.default for parameter in parameters[1:]}
+    # The file's own name is the source, and generic has no default table.
+    own = {"source": path.stem} | ({"table": "???"} if path.stem == "generic" else {})
+    assert options == {parameter.name: parameter.default for parameter in parameters[1:]} | own
+
+
+def test_every_source_has_its_file() -> None:
+    assert sorted(SOURCES) == sorted(path.stem for path in CONF.glob("*.yaml"))

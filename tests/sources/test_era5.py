@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from climseg.errors import InputError
 from climseg.sources.open import open_fields
@@ -47,7 +46,7 @@ def test_every_channel_comes_from_its_variable(write_file: WriteFile) -> None:
         dims=DIMS,
         extra=levels,
     )
-    ds = open_era5([surface, rain, upper])
+    ds = open_era5([surface, rain, upper], accumulation_hours=1.0)
     expected = {
         "TMQ": 30.0, "U850": 1500.0, "V850": -1500.0, "UBOT": 3.0, "VBOT": 4.0, "QREFHT": 0.01446452, "PS": 101325.0,
         "PSL": 101400.0, "T200": 12000.0, "T500": 5600.0, "PRECT": 1e-6, "TS": 290.0, "TREFHT": 288.15,
@@ -59,7 +58,7 @@ def test_every_channel_comes_from_its_variable(write_file: WriteFile) -> None:
     comments = {name: variable.attrs.get("comment", "").split(":")[0] for name, variable in ds.data_vars.items()}
     assert {n for n, c in comments.items() if c == "approximation"} == {"UBOT", "VBOT", "ZBOT"}
     assert {n for n, c in comments.items() if c == "derived"} == {"QREFHT", "PRECT", "Z1000", "Z200"}
-    assert ds.attrs == {"source": "ERA5 netCDF"}
+    assert ds.attrs == {"source": "netCDF with names of ERA5"}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +133,20 @@ def test_precipitation_becomes_a_rate_in_metres_per_second(
     np.testing.assert_allclose(ds["PRECT"], 1e-6, rtol=1e-6)
 
 
+def test_precipitation_of_an_unknown_period_is_left_out_with_a_word_or_refused(
+    write_file: WriteFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "tp is accumulated over a period that the file does not say; give it with source.accumulation_hours"
+    path = write_file("a.nc", {"tp": (0.0036, "m"), "msl": (101300.0, "Pa")}, dims=DIMS)
+    assert list(open_era5(path).data_vars) == ["PSL"]
+    assert said in caplog.text
+    for refused in (lambda: open_era5(path, channels=["PRECT"]), lambda: open_era5(path, channels=["PSL", "PRECT"])):
+        with pytest.raises(InputError, match=said):
+            refused()
+    with pytest.raises(InputError, match=said):
+        open_era5(write_file("rain.nc", {"tp": (0.0036, "m")}, dims=DIMS))
+
+
 def test_a_rate_is_taken_before_an_amount_whose_period_must_be_believed(write_file: WriteFile) -> None:
     path = write_file("a.nc", {"tp": (0.0036, "m"), "mtpr": (0.002, "kg m-2 s-1")}, dims=DIMS)
     np.testing.assert_allclose(open_era5(path)["PRECT"], 2e-6, rtol=1e-6)
@@ -190,7 +203,11 @@ def test_a_variable_without_units_is_refused(write_file: WriteFile) -> None:
     [
         ({"t2m": T2M}, ["T500"], "T500 needs t at 500 hPa. It has: t2m."),
         ({"d2m": T2M}, ["QREFHT"], "QREFHT needs d2m and sp. It has: d2m."),
-        ({"t2m": T2M}, ["PRECT", "TMQ"], "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels. It has: t2m."),
+        (
+            {"t2m": T2M},
+            ["PRECT", "TMQ"],
+            "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels. It has: t2m.",
+        ),
         ({"sst": T2M}, None, "no channel can be had from it by the names of ERA5. It has: sst."),
         ({"PSL": T2M}, None, "It has: PSL. These are names of CAM5: try source=cam5."),
         ({"t2m": T2M}, ["T2M"], "'T2M' is not a channel"),
@@ -222,42 +239,6 @@ def test_the_time_option_serves_a_single_file_only(write_file: WriteFile) -> Non
     assert open_era5(paths[0], time="2011-10-11").sizes["time"] == 1
     with pytest.raises(InputError, match="the input has 2 files"):
         open_era5(paths, time="2011-10-11")
-
-
-def test_a_real_packed_file_with_a_scalar_time_gives_six_channels(shared: Path) -> None:
-    path = shared / "era5_packed" / "era5_1995-07-14T12.nc"
-    ds = open_era5(path).load()
-    assert list(ds.data_vars) == ["UBOT", "VBOT", "QREFHT", "PS", "TREFHT", "ZBOT"]
-    assert list(ds.indexes["time"]) == [np.datetime64("1995-07-14T12")]
-    with xr.open_dataset(path) as raw:
-        np.testing.assert_allclose(ds["TREFHT"][0, ::-1], raw["t2m"], rtol=1e-6)
-    # Air holds no more water than saturated air: at 2 m the dew point does not exceed the temperature.
-    assert float(ds["QREFHT"].max()) < 0.03
-    assert 45.0 < float(ds["ZBOT"].min()) < float(ds["ZBOT"].max()) < 70.0
-
-
-def test_real_instant_and_accumulated_files_of_the_new_store_open_together(shared: Path) -> None:
-    ds = open_era5(f"{shared}/era5_cds_new/*.nc").load()
-    assert list(ds.data_vars) == ["UBOT", "VBOT", "PSL", "PRECT"]
-    with xr.open_dataset(shared / "era5_cds_new" / "sample_era5_accum.nc") as raw:
-        np.testing.assert_allclose(ds["PRECT"][0, ::-1], raw["tp"][0] / 3600.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("era5_packed/eraint_uvz.nc", "has no time coordinate .*month of 2"),
-        ("refuse/ne120_TCsubset.nc", "unstructured grid"),
-        ("refuse/small_rotPole_precipitation.nc", "rotated pole"),
-        ("refuse/tiny.nc", "has no latitude and longitude"),
-        ("gfs/gfs_20111011T00_2p5deg.nc", "source=cam5"),
-        ("grib/era5-levels-corrupted.grib", "is a GRIB file"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:.*non-conforming '_FillValue'")
-def test_real_files_that_cannot_be_used_are_refused_with_the_reason(shared: Path, path: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        open_era5(shared / path)
 
 
 def test_labels_of_era5_are_refused_with_the_mend() -> None:
