@@ -17,9 +17,8 @@ def test_a_source_s_file_lists_exactly_the_options_of_its_function_with_their_de
     assert options.pop("_partial_") is True
     parameters = list(inspect.signature(function).parameters.values())
     assert parameters[0].name == "input"
-    # The file's own name is the source, and generic has no default table.
-    own = {"source": path.stem} | ({"table": "???"} if path.stem == "generic" else {})
-    assert options == {parameter.name: parameter.default for parameter in parameters[1:]} | own
+    # The file's own name is the source.
+    assert options == {parameter.name: parameter.default for parameter in parameters[1:]} | {"source": path.stem}
 
 
 def test_every_source_has_its_file() -> None:

@@ -206,7 +206,7 @@ def test_a_variable_without_units_is_refused(write_file: WriteFile) -> None:
         (
             {"t2m": T2M},
             ["PRECT", "TMQ"],
-            "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels. It has: t2m.",
+            "PRECT needs mtpr or tp; TMQ needs tcwv or q on pressure levels or r on ",
         ),
         ({"sst": T2M}, None, "no channel can be had from it by the names of ERA5. It has: sst."),
         ({"PSL": T2M}, None, "It has: PSL. These are names of CAM5: try source=cam5."),
