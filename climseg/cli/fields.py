@@ -9,6 +9,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from climseg.atomic import check_writable
 from climseg.errors import InputError
+from climseg.regrid import regrid, target_grid
 from climseg.sources.paths import expand_paths
 
 
@@ -18,10 +19,18 @@ def input_paths(value: object) -> list[str]:
 
 
 def open_input(configuration: DictConfig, paths: list[str], channels: list[str] | None = None) -> xr.Dataset:
-    """The canonical Dataset of input files through ``source=``, with these channels or the source's own choice."""
+    """The canonical Dataset of input files through ``source=`` and ``grid=``.
+
+    Args:
+        configuration: Of the command; one without the key ``grid`` does not interpolate.
+        paths: The files.
+        channels: Channels to open; None leaves the choice to the source.
+    """
     chosen = {} if channels is None else {"channels": channels}
     fields: xr.Dataset = hydra.utils.instantiate(configuration.source)(paths, **chosen)
-    return fields
+    if configuration.get("grid") is None:
+        return fields
+    return regrid(fields, target_grid(str(configuration.grid), fields), str(configuration.input))
 
 
 def source_options(configuration: DictConfig) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from climseg.cli.help import command_help, general_help
 from climseg.errors import InputError, near_matches
 
 # In the order of the work; each is a module climseg.cli.NAME with run(configuration), and a file conf/NAME.yaml.
-COMMANDS: Final = ("synthesize", "inspect", "label", "prepare", "train", "evaluate", "predict", "plot")
+COMMANDS: Final = ("synthesize", "inspect", "label", "prepare", "train", "evaluate", "predict", "plot", "benchmark")
 
 # What the operating system says of a place that a user named.
 _USER_ERRNOS: Final = (
@@ -79,8 +79,19 @@ def _dispatch(arguments: list[str]) -> None:
     if any(a in ("--help", "-h") for a in rest):
         print(command_help(command, rest))  # noqa: T201
         return
-    configuration = compose(command, rest)
+    configuration = compose(command, _without_flags(rest))
     importlib.import_module(f"climseg.cli.{command}").run(configuration)
+
+
+def _without_flags(words: list[str]) -> list[str]:
+    """The flags ``--dry-run`` and ``--dry run`` as the key that they stand for."""
+    found: list[str] = []
+    for word in words:
+        if word == "run" and found[-1:] == ["--dry"]:
+            found[-1] = "--dry-run"
+        else:
+            found.append(word)
+    return ["dry_run=true" if word == "--dry-run" else word for word in found]
 
 
 def _mistake(error: BaseException) -> str | None:
@@ -101,6 +112,9 @@ def _quiet_libraries() -> None:
     first = os.environ.get("LOCAL_RANK", "0") == "0"  # the other processes of a DDP run stay silent
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
+    for name in ("distributed", "dask_jobqueue", "tornado", "asyncio"):  # each worker process that comes and goes
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
     logging.getLogger("pint").setLevel(logging.ERROR)  # "Redefining '%'", from cf-xarray's own unit definitions
     for module in ("pytorch_lightning", "lightning_fabric", "torch", "zarr", "xarray.conventions"):
         warnings.filterwarnings("ignore", module=module)

@@ -22,6 +22,8 @@ from climseg.sources.stored import PACKING, Layout, RawTime, StoredFile, StoredV
 
 # Longer one-dimensional variables are no coordinates of a grid.
 _LONGEST_COORDINATE: Final = 4_000_000
+# Bytes.
+_CHUNK_CACHE: Final = 1024
 # Global attributes by which a source is recognised; others (history) differ from file to file.
 _ATTRIBUTES: Final = ("Conventions", "GRIB_centre", "institution", "source", "title", "Title", "ShortName", "model_id")
 
@@ -69,7 +71,11 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
                     return np.asarray(_raw(_variable(dataset, name))[key])
             if file.path not in kept:
                 kept[file.path] = netCDF4.Dataset(file.path)
-            return np.asarray(_raw(_variable(kept[file.path], name))[key])
+            variable = _raw(_variable(kept[file.path], name))
+            if isinstance(variable.chunking(), list):
+                # No chunk is read twice, and by default every variable of an open file may keep 64 MiB of them.
+                variable.set_var_chunk_cache(size=_CHUNK_CACHE)
+            return np.asarray(variable[key])
     except (OSError, RuntimeError, IndexError, KeyError, ValueError) as error:
         raise InputError(
             f"{file.origin}: variable {name} cannot be read ({error}); the file was damaged or removed."

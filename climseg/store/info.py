@@ -125,12 +125,38 @@ class StoreInfo:
 
 def read_image(folder: Path, info: StoreInfo, index: int) -> NDArray[np.float32]:
     """One image (channel, lat, lon), float32, canonical units, read straight from its chunk file."""
-    return _read_chunk(folder / f"image/c/{index}/0/0/0", np.dtype("<f4"), info.shape).astype(np.float32, copy=False)
+    return _read_chunk(image_chunk(folder, index), np.dtype("<f4"), info.shape).astype(np.float32, copy=False)
 
 
 def read_mask(folder: Path, info: StoreInfo, index: int) -> NDArray[np.int8]:
     """One mask (lat, lon), int8 class numbers, read straight from its chunk file."""
-    return _read_chunk(folder / f"mask/c/{index}/0/0", np.dtype("i1"), info.shape[1:])
+    return _read_chunk(mask_chunk(folder, index), np.dtype("i1"), info.shape[1:])
+
+
+def write_image(folder: Path, index: int, image: NDArray[np.float32]) -> None:
+    """Write one image (channel, lat, lon) as :func:`read_image` reads it."""
+    _write_chunk(image_chunk(folder, index), image.astype("<f4", copy=False))
+
+
+def write_mask(folder: Path, index: int, mask: NDArray[np.int8]) -> None:
+    """Write one mask (lat, lon) as :func:`read_mask` reads it."""
+    _write_chunk(mask_chunk(folder, index), mask.astype("i1", copy=False))
+
+
+def image_chunk(folder: Path, index: int) -> Path:
+    """The file of one image."""
+    return folder / f"image/c/{index}/0/0/0"
+
+
+def mask_chunk(folder: Path, index: int) -> Path:
+    """The file of one mask."""
+    return folder / f"mask/c/{index}/0/0"
+
+
+def _write_chunk(path: Path, values: NDArray[Any]) -> None:
+    # Not through Zarr, which takes several times as long and writes no chunk at all where all values are 0.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(np.ascontiguousarray(values).data)
 
 
 def _read_chunk(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

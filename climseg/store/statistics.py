@@ -28,14 +28,19 @@ def sample_statistics(image: NDArray[np.float32], mask: NDArray[np.int8]) -> Sam
     float64 matters: in float32, mean(x^2) - mean(x)^2 of surface pressure is 0 or negative, as DeepCAM's own
     statistics file shows.
     """
-    values = image.reshape(image.shape[0], -1).astype(np.float64)
-    mean = values.mean(axis=1)
+    channels = image.reshape(image.shape[0], -1)
+    mean, squares = [], []
+    for channel in channels:  # one by one, because one stays in the processor's cache
+        values = channel.astype(np.float64)
+        mean.append(float(values.mean()))
+        values -= mean[-1]
+        squares.append(float(np.square(values, out=values).sum()))
     return SampleStatistics(
-        count=values.shape[1],
-        mean=mean.tolist(),
-        squares=((values - mean[:, None]) ** 2).sum(axis=1).tolist(),
-        minimum=values.min(axis=1).tolist(),
-        maximum=values.max(axis=1).tolist(),
+        count=channels.shape[1],
+        mean=mean,
+        squares=squares,
+        minimum=channels.min(axis=1).tolist(),
+        maximum=channels.max(axis=1).tolist(),
         class_pixels=np.bincount(mask[mask >= 0].ravel(), minlength=len(CLASSES)).tolist(),
     )
 

@@ -1,42 +1,87 @@
-"""Writing a store with dask: one task per time step, resumable, under its final name only when complete.
+"""Writing a store block by block in time, in parallel, resumable, under its final name only when complete.
 
-The samples are written to ``.NAME.partial``. A line of ``progress.jsonl`` is appended when a time step is safely there;
-a second run with the same request skips those. At the end the statistics are merged and the folder is renamed.
+The samples are written to an unfinished store (``partial``), by tasks (``blocks``) that run in this or other processes
+(``cluster``). At the end the statistics are merged and the folder is renamed.
 """
 
 import json
 import logging
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import xarray as xr
-import zarr
-from dask.base import compute
-from dask.delayed import delayed
 
 from climseg.atomic import partial_path, sole_writer
-from climseg.canonical import LABEL_ATTRIBUTES, check_canonical, check_values, iso_times
-from climseg.channels import CHANNELS, CLASSES, LABELS, MISSING_LABEL
+from climseg.canonical import check_canonical, iso_times
+from climseg.channels import CHANNELS, LABELS
 from climseg.errors import InputError
 from climseg.grid import is_periodic
-from climseg.masks import encode_times
+from climseg.store.blocks import Block, Segment, bytes_per_step, segments, time_blocks, write_block
+from climseg.store.cluster import Cluster, ClusterError, in_process
 from climseg.store.info import StoreInfo
-from climseg.store.statistics import SampleStatistics, merge_statistics, sample_statistics
+from climseg.store.partial import PROGRESS_FILE, REQUEST_FILE, find_done, note_done, open_partial
+from climseg.store.statistics import SampleStatistics, merge_statistics
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-_REQUEST_FILE: Final = "request.json"
-_PROGRESS_FILE: Final = "progress.jsonl"
+# Measured: bytes of a worker process with xarray, dask and netCDF4 loaded, and what it holds beside a block while it
+# reads and decodes it, as a share of the block.
+_PROCESS: Final = 170 * 2**20
+_READING: Final = 0.25
 
 
-def input_manifest(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Name, size (bytes) and modification time (ns) of every input file, so that a changed file is noticed."""
-    return [{"path": str(p.resolve()), "size": p.stat().st_size, "modified_ns": p.stat().st_mtime_ns} for p in paths]
+@dataclass(frozen=True)
+class StorePlan:
+    """What writing a store would do.
+
+    Attributes:
+        steps: Number of time steps.
+        done: How many of them are there already.
+        store_bytes: Size of all images and masks.
+        blocks: Number of tasks for what is not there.
+        worker_bytes: Roughly the memory that one worker process takes.
+    """
+
+    steps: int
+    done: int
+    store_bytes: int
+    blocks: int
+    worker_bytes: int
+
+
+def plan_store(
+    ds: xr.Dataset,
+    output: Path,
+    *,
+    channels: Sequence[str],
+    splits: Sequence[str],
+    request: Mapping[str, Any],
+    origin: str = "input",
+) -> StorePlan:
+    """Say what :func:`write_store` with the same arguments would do, and write nothing.
+
+    Raises:
+        InputError: A channel is missing, or the output exists and was made from another request.
+    """
+    check_canonical(ds, channels, origin)
+    request = _whole(request, channels, splits)
+    steps, step = ds.sizes["time"], bytes_per_step(ds, channels)
+    complete = _read_complete(output, request) is not None
+    done = range(steps) if complete else find_done(partial_path(output), request) or {}
+    blocks = time_blocks(ds, channels, done)
+    longest = max((block.stop - block.start for block in time_blocks(ds, channels)), default=0)
+    return StorePlan(
+        steps=steps,
+        done=len(done),
+        store_bytes=steps * (step + ds.sizes["lat"] * ds.sizes["lon"]),
+        blocks=len(blocks),
+        worker_bytes=_PROCESS + round(longest * step * (1 + _READING)),
+    )
 
 
 def write_store(
@@ -47,7 +92,8 @@ def write_store(
     channels: Sequence[str],
     splits: Sequence[str],
     request: dict[str, Any],
-    workers: int = 2,
+    cluster: Callable[[], AbstractContextManager[Cluster]] = in_process,
+    reading: Callable[[], AbstractContextManager[None]] = nullcontext,
     progress: Progress = lambda done, total: None,
     origin: str = "input",
 ) -> StoreInfo:
@@ -61,7 +107,8 @@ def write_store(
         channels: Channel names in the order of the tensor axis.
         splits: For each time step ``train``, ``validation``, ``test`` or ``gap``.
         request: What makes this store: input files and options (JSON types). A run with another request starts afresh.
-        workers: Threads that read, label and write.
+        cluster: Where the tasks run: a function of ``climseg.store.cluster``, called only if something is to do.
+        reading: The context in which a task reads a small block, such as one that keeps the files of the source open.
         progress: Called with (time steps done, all time steps).
         origin: The input to name in an error.
 
@@ -70,145 +117,74 @@ def write_store(
 
     Raises:
         InputError: A channel is missing, constant, or holds missing or impossible values at a named time; no cell of
-            the training split is labelled; the output exists and was made from another request, or is being written.
+            the training split is labelled; the output exists and was made from another request, or is being written;
+            the cluster failed (``ClusterError``; what is done is kept, as with any other interruption).
     """
     check_canonical(ds, channels, origin)
-    if workers < 1:
-        raise InputError(f"workers={workers}: expected at least 1.")
-    request = json.loads(json.dumps(request | {"channels": list(channels), "splits": list(splits)}))
-    if output.exists():
-        info = StoreInfo.read(output)
-        if info.request != request:
-            raise InputError(
-                f"{output} exists and was made from other input or options; choose another output or remove it."
-            )
+    request = _whole(request, channels, splits)
+    complete = _read_complete(output, request)
+    if complete is not None:
         log.info("%s is complete already", output)
-        return info
+        return complete
 
-    partial = partial_path(output)
+    partial = partial_path(output.absolute())
     with sole_writer(output):
-        done = _open_partial(partial, ds, channels, request)
+        done = open_partial(partial, ds, channels, request)
         try:
-            _write_samples(partial, ds, masks, channels, done, workers, progress, origin)
+            blocks = time_blocks(ds, channels, done)
+            if blocks:
+                labels = masks.transpose("time", "lat", "lon").variable
+                fields = ds[list(channels)].assign({LABELS: labels})
+                work = segments(Segment(0, fields, partial, origin, reading), blocks)
+                _write_blocks(partial, work, cluster, done, lambda: progress(len(done), ds.sizes["time"]))
             info = _describe(ds, masks, channels, splits, done, request)
-        except InputError:
-            shutil.rmtree(partial)  # going on with it would meet the same mistake
+        except InputError as error:
+            if not done or not isinstance(error, ClusterError):
+                shutil.rmtree(partial)  # going on with it would meet the same mistake
             raise
         info.write(partial)
         partial.replace(output)
-        for name in (_PROGRESS_FILE, _REQUEST_FILE):
+        for name in (PROGRESS_FILE, REQUEST_FILE):
             (output / name).unlink()
     return info
 
 
-def _write_samples(
+def _write_blocks(
     partial: Path,
-    ds: xr.Dataset,
-    masks: xr.DataArray,
-    channels: Sequence[str],
+    work: Iterable[tuple[Segment, list[Block]]],
+    cluster: Callable[[], AbstractContextManager[Cluster]],
     done: dict[int, SampleStatistics],
-    workers: int,
-    progress: Progress,
-    origin: str,
+    progress: Callable[[], None],
 ) -> None:
-    """Write the time steps that are not done yet, and note their statistics in ``done`` and in the progress file."""
-    images = ds[list(channels)].to_dataarray("channel").transpose("time", "channel", "lat", "lon")
-    times = iso_times(ds)
-    group = zarr.open_group(partial, mode="r+")
-    todo = [i for i in range(len(times)) if i not in done]
-    progress(len(done), len(times))
-    batch = 2 * workers
-    with (partial / _PROGRESS_FILE).open("a", encoding="utf-8") as lines:
-        for start in range(0, len(todo), batch):
-            indices = todo[start : start + batch]
-            tasks = [
-                delayed(_write_sample)(images[i].data, masks[i].data, group, i, times[i], list(channels), origin)
-                for i in indices
-            ]
-            results = compute(*tasks, scheduler="threads", num_workers=workers)  # type: ignore[no-untyped-call]
-            for i, statistics in zip(indices, results, strict=True):
-                done[i] = statistics
-                lines.write(json.dumps({"index": i} | asdict(statistics)) + "\n")
-            lines.flush()
-            progress(len(done), len(times))
+    """Run the tasks, and note the statistics of their time steps in ``done`` and in the progress file."""
+    with (
+        cluster() as workers,
+        (partial / PROGRESS_FILE).open("a", encoding="utf-8") as lines,
+        closing(workers.run(write_block, work)) as results,
+    ):
+        progress()
+        for written in results:
+            note_done(lines, written)
+            done |= written
+            progress()
 
 
-def _open_partial(
-    partial: Path, ds: xr.Dataset, channels: Sequence[str], request: dict[str, Any]
-) -> dict[int, SampleStatistics]:
-    """Make the unfinished store, or find what an interrupted run of the same request has done already."""
-    if partial.exists() and _read_json(partial / _REQUEST_FILE) == request:
-        done = _read_progress(partial / _PROGRESS_FILE)
-        log.info("going on with %s: %d time steps are there", partial, len(done))
-        return done
-    if partial.exists():
-        log.info("%s is from another request and is begun anew", partial)
-        shutil.rmtree(partial)
-    partial.mkdir()
-    _create_arrays(partial, ds, channels)
-    # Last, so that a folder with a request in it is always whole.
-    (partial / _REQUEST_FILE).write_text(json.dumps(request), encoding="utf-8")
-    return {}
+def _whole(request: Mapping[str, Any], channels: Sequence[str], splits: Sequence[str]) -> dict[str, Any]:
+    """The request with all that makes the store, as JSON gives it back."""
+    whole: dict[str, Any] = json.loads(json.dumps({**request, "channels": list(channels), "splits": list(splits)}))
+    return whole
 
 
-def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> None:
-    """The Zarr group: coordinates by xarray, empty image and mask arrays with one chunk per time step."""
-    coordinates = (
-        ds[["time", "lat", "lon"]].drop_attrs(deep=False).assign_coords(channel=np.array(channels, dtype=object))
-    )
-    for name in ("lat", "lon"):
-        coordinates[name].attrs = {k: v for k, v in ds[name].attrs.items() if isinstance(v, str)}
-    units, calendar, _ = encode_times(ds["time"])
-    coordinates["time"].encoding = {"units": units, "calendar": calendar, "dtype": "int64"}
-    coordinates.to_zarr(folder, mode="w", zarr_format=3, consolidated=False)
-    group = zarr.open_group(folder, mode="r+")
-    steps, rows, columns = (ds.sizes[d] for d in ("time", "lat", "lon"))
-    group.create_array(
-        "image",
-        shape=(steps, len(channels), rows, columns),
-        chunks=(1, len(channels), rows, columns),
-        dtype="float32",
-        compressors=None,
-        dimension_names=("time", "channel", "lat", "lon"),
-        attributes={
-            "long_name": "channels in canonical units",
-            "units_of_channels": [CHANNELS[c].units for c in channels],
-        },
-    )
-    group.create_array(
-        "mask",
-        shape=(steps, rows, columns),
-        chunks=(1, rows, columns),
-        dtype="int8",
-        compressors=None,
-        dimension_names=("time", "lat", "lon"),
-        attributes=LABEL_ATTRIBUTES | {"flag_values": np.asarray(LABEL_ATTRIBUTES["flag_values"]).tolist()},
-    )
-
-
-def _write_sample(
-    image: np.ndarray[Any, np.dtype[np.float32]],
-    mask: np.ndarray[Any, np.dtype[np.int8]],
-    group: zarr.Group,
-    index: int,
-    time: str,
-    channels: list[str],
-    origin: str,
-) -> SampleStatistics:
-    """Check and write one time step; returns its statistics."""
-    for channel, values in zip(channels, image, strict=True):
-        check_values(channel, values, time, origin)
-    strange = np.setdiff1d(mask, [*range(len(CLASSES)), MISSING_LABEL])
-    if strange.size:
+def _read_complete(output: Path, request: Mapping[str, Any]) -> StoreInfo | None:
+    """The complete store of this request, if it is there; another one is refused."""
+    if not output.exists():
+        return None
+    info = StoreInfo.read(output)
+    if info.request != request:
         raise InputError(
-            f"{LABELS} holds {strange[0]} at {time}; expected 0 (background), 1 (tropical cyclone), 2 (atmospheric "
-            f"river) or {MISSING_LABEL} (not labelled)."
+            f"{output} exists and was made from other input or options; choose another output or remove it."
         )
-    for name, values in (("image", image), ("mask", mask)):
-        array = group[name]
-        assert isinstance(array, zarr.Array)
-        array[index] = values
-    return sample_statistics(image, mask)
+    return info
 
 
 def _describe(
@@ -244,24 +220,3 @@ def _describe(
         labels=str(masks.attrs.get("definition", "labels that came with the files")),
         request=request,
     )
-
-
-def _read_json(path: Path) -> Any:
-    """Content of a JSON file, or None when it is absent or broken."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return None
-
-
-def _read_progress(path: Path) -> dict[int, SampleStatistics]:
-    """Time steps that are safely written; a last line cut off by a kill does not count."""
-    done: dict[int, SampleStatistics] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        index = entry.pop("index")
-        done[index] = SampleStatistics(**entry)
-    return done

@@ -8,13 +8,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import xarray as xr
+from rich.filesize import decimal
 
 from climseg.channels import LABELS
 from climseg.cli.main import run
 from climseg.masks import open_masks
 from climseg.store.info import StoreInfo
+
+ALL_TRAIN = ["splits.train=1", "splits.validation=0", "splits.test=0"]
 
 
 def test_synthesize_writes_one_file_per_step_or_per_month(tmp_path: Path) -> None:
@@ -48,6 +52,41 @@ def test_prepare_and_evaluate_agree_with_the_files(files: str, run_dir: Path, tm
     assert np.sum(scores["confusion_matrix"]) == 2 * 37 * 72
 
 
+@pytest.mark.parametrize("flag", [["--dry-run"], ["--dry", "run"], ["dry_run=true"]])
+def test_a_dry_run_of_prepare_says_what_would_be_done_and_writes_nothing(
+    flag: list[str], files: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["splits.train=0.5", "splits.validation=0", "splits.test=0.5", "splits.gap_hours=1", "channels=[TMQ,PSL]"]
+    assert run(["prepare", f"input={files}", f"output={tmp_path / 'store'}", *words, *flag]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    size = sum(path.stat().st_size for path in Path(files).parent.glob("*.nc"))
+    for part in (
+        f"4 files, {decimal(size)}",
+        "4 steps, 2001-08-01T00:00:00 to 2001-08-02T12:00:00",
+        "2 train, 2 test",
+        "2: TMQ, PSL",
+        "37 x 72, lat -90 to 90, lon 0 to 355",
+        "95.9 kB",  # 4 steps of 37 x 72 cells of 2 x 4 + 1 bytes
+        "0 of 4 steps",
+        "for each worker process",
+    ):
+        assert part in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_benchmark_of_prepare_writes_its_figures(tmp_path: Path) -> None:
+    output, folder = tmp_path / "figures.json", tmp_path / "files"
+    words = ["steps=2", "grid=[19,36]", "repeats=2", f"output={output}", f"folder={folder}"]
+    assert run(["benchmark", "what=prepare", *words]) == 0
+    figures = json.loads(output.read_text())
+    assert figures["megabytes"] == 2 * 19 * 36 * (16 * 4 + 1) / 1e6
+    assert figures["share"] > 0
+    for name in ("copy", "prepare"):
+        assert len(figures[name]["seconds"]) == 2
+        assert min(*figures[name]["seconds"], figures[name]["megabytes_per_second"]) > 0
+    assert [path.suffix for path in folder.iterdir()] == [".nc"]
+
+
 def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tmp_path: Path) -> None:
     masks, picture = tmp_path / "masks.nc", tmp_path / "map.png"
     assert run(["predict", f"checkpoint={run_dir / 'best.ckpt'}", f"input={files}", f"output={masks}"]) == 0
@@ -75,6 +114,10 @@ def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tm
         (["synthesize", "output=null"], "output= is empty"),
         (["prepare", "input=FILES", "output=s", "channels=[TMQ,TMQ]"], "TMQ is asked for twice"),
         (["prepare", "input=FILES", "output=s", "splits=null"], "splits is a group of keys, such as splits.train"),
+        (["prepare", "input=FILES", "output=s", *ALL_TRAIN, "cluster.workers=-1"], "cluster.workers=-1: expected 0 or"),
+        (["prepare", "input=none.nc", "output=s", "--dry-run"], "none.nc"),
+        (["benchmark", "steps=0"], "steps=0: expected at least 1"),
+        (["benchmark", "output=x.txt"], "a name that ends in .json"),
         (["evaluate", "checkpoint=CKPT", "data.store=STORE", "data.batch_size=0"], "batch_size=0: expected at least 1"),
         (["evaluate", "checkpoint=CKPT", "data.store=STORE", "output=x.nc"], "a name that ends in .json"),
         (["evaluate", "checkpoint=CKPT", "data.store=STORE", "output=x.json", "device=gpu7"], "use device=cpu"),
@@ -119,6 +162,26 @@ def test_sigterm_removes_the_temporary_file(files: str, run_dir: Path, tmp_path:
     assert [p.name for p in tmp_path.iterdir() if p != masks] == []
 
 
+def test_sigterm_ends_the_processes_of_prepare_and_keeps_what_is_done(files: str, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    command = [sys.executable, "-m", "climseg", "prepare", f"input={files}", f"output={store}", *ALL_TRAIN]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / ".store.partial/mask/c").exists():
+        time.sleep(0.01)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode in (143, 0)
+    assert workers
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
+    assert "distributed" not in said
+    assert "Traceback" not in said
+    if process.returncode:
+        assert [path.name for path in tmp_path.iterdir()] == [".store.partial"]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
 def kill_until_done(command: list[str], final: Path, seed: int) -> int:
     """Start a command again and again, killing it at random moments; returns how often it was killed."""
     rng = np.random.default_rng(seed)
@@ -142,7 +205,7 @@ def kill_until_done(command: list[str], final: Path, seed: int) -> int:
 
 def test_prepare_killed_at_any_moment_leaves_nothing_and_completes_later(files: str, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    words = [f"input={files}", f"output={store}", "splits.train=1", "splits.validation=0", "splits.test=0"]
+    words = [f"input={files}", f"output={store}", *ALL_TRAIN]
     kills = kill_until_done([sys.executable, "-m", "climseg", "prepare", *words], store, seed=1)
     assert kills > 0
     assert len(StoreInfo.read(store).times) == 4

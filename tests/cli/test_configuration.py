@@ -15,7 +15,10 @@ NEEDED = {
     "evaluate": ["checkpoint=x", "data.store=y"],
     "predict": ["checkpoint=x", "input=y", "output=z"],
     "plot": ["masks=x", "output=y"],
+    "benchmark": [],
 }
+# What some choices need besides.
+NEEDED_BY_CHOICE = {("model", "smp"): ["model.arch=Unet"], ("cluster", "address"): ["cluster.address=tcp://a:8786"]}
 
 
 def test_every_command_has_its_file_and_every_file_its_command() -> None:
@@ -27,9 +30,8 @@ def test_every_choice_of_every_group_composes(command: str) -> None:
     choices = group_choices()
     for group in groups_of(command):
         for choice in choices[group]:
-            own = {("model", "smp"): ["model.arch=Unet"], ("source", "generic"): ["source.table=names.yaml"]}
-            words = [*NEEDED[command], f"{group}={choice}", *own.get((group, choice), [])]
-            assert compose(command, words)[group] is not None
+            needed = [*NEEDED[command], *NEEDED_BY_CHOICE.get((group, choice), [])]
+            assert compose(command, [*needed, f"{group}={choice}"])[group] is not None
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -64,6 +66,12 @@ def test_general_help_names_every_command() -> None:
         (["train", "data.store=x", "data.batch_size=four"], "data.batch_size=four: expected a whole number"),
         (["train", "data.store=x", "resume=3"], "resume=3: expected true or false"),
         (["predict", "checkpoint=x", "input=y", "output=z", "regrid=maybe"], "expected true or false"),
+        (["prepare", "input=x", "output=y", "workers=4"], r"did you mean 'cluster\.workers'"),
+        (["prepare", "input=x", "output=y", "cluster=address"], r"needs cluster\.address="),
+        (["prepare", "input=x", "output=y", "--dry"], "'--dry' is not key=value"),
+        (["train", "data.store=x", "--dry-run"], "has no key 'dry_run'"),
+        (["benchmark", "what=prepar"], "did you mean 'prepare'"),
+        (["benchmark", "grid=5"], r"such as \[192,288\]"),
         (["train", "-m", "model=tiramisu,tiramisu_small"], "not part of this version"),
         (["train", "data.store=absent"], "not a complete climseg store"),
     ],

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,11 @@ import xarray as xr
 from climseg.atomic import partial_path
 from climseg.channels import LABELS
 from climseg.errors import InputError
-from climseg.store import writer
+from climseg.sources.paths import input_manifest
+from climseg.store import blocks, writer
 from climseg.store.info import StoreInfo, read_image, read_mask
+from climseg.store.splits import split_by_time
+from climseg.store.writer import plan_store
 
 CHANNELS = ["TMQ", "U850", "V850", "PSL"]
 
@@ -93,6 +97,13 @@ def test_a_class_number_that_does_not_exist_is_refused(
         )
 
 
+@pytest.fixture
+def six_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of four steps of the small atmosphere."""
+    monkeypatch.setattr(blocks, "_WORTH_A_TASK", 4 * 4 * len(CHANNELS) * 37 * 72)
+
+
+@pytest.mark.usefixtures("six_blocks")
 def test_an_interrupted_run_goes_on_where_it_was(
     write_small_store: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,18 +119,136 @@ def test_an_interrupted_run_goes_on_where_it_was(
     with (partial_path(output) / "progress.jsonl").open("a") as file:
         file.write('{"index": 8, "count": 26')
 
-    written: list[int] = []
-    original = writer._write_sample
-
-    def spy(image: Any, mask: Any, group: Any, index: int, *rest: Any) -> Any:
-        written.append(index)
-        return original(image, mask, group, index, *rest)
-
-    monkeypatch.setattr(writer, "_write_sample", spy)
+    written = spy_on_masks(monkeypatch)
     info = write_small_store(output)
-    assert sorted(written) == list(range(8, 24))
+    assert written == list(range(8, 24))
     assert info == StoreInfo.read(store)
     assert not partial_path(output).exists()
+
+
+@pytest.mark.usefixtures("six_blocks")
+def test_a_block_that_was_interrupted_in_its_middle_is_written_again(
+    write_small_store: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = blocks.write_mask
+
+    def stop_at_ten(folder: Path, index: int, mask: Any) -> None:
+        if index == 10:
+            raise KeyboardInterrupt
+        original(folder, index, mask)
+
+    output = tmp_path / "store"
+    monkeypatch.setattr(blocks, "write_mask", stop_at_ten)
+    with pytest.raises(KeyboardInterrupt):
+        write_small_store(output)
+    monkeypatch.setattr(blocks, "write_mask", original)
+    # The image of step 10 is there without its mask, and half of it.
+    chunk = partial_path(output) / "image/c/10/0/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:1000])
+
+    written = spy_on_masks(monkeypatch)
+    info = write_small_store(output)
+    assert written == list(range(8, 24))
+    for step in range(24):
+        np.testing.assert_array_equal(read_image(output, info, step), read_image(store, info, step))
+        np.testing.assert_array_equal(read_mask(output, info, step), read_mask(store, info, step))
+
+
+def spy_on_masks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that fills with the time steps whose masks are written."""
+    written: list[int] = []
+    original = blocks.write_mask
+
+    def spy(folder: Path, index: int, mask: Any) -> None:
+        written.append(index)
+        original(folder, index, mask)
+
+    monkeypatch.setattr(blocks, "write_mask", spy)
+    return written
+
+
+@pytest.mark.usefixtures("six_blocks")
+@pytest.mark.parametrize("change", ["size", "time stamp", "nothing"])
+def test_an_unfinished_store_of_a_changed_input_file_is_begun_anew(
+    change: str, write_small_store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop_after_eight(done: int, total: int) -> None:
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    file = tmp_path / "input.nc"
+    file.write_text("fields")
+    with pytest.raises(KeyboardInterrupt):
+        write_small_store(tmp_path / "store", request={"files": input_manifest([file])}, progress=stop_after_eight)
+    stamps = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    if change == "size":
+        file.write_text("other fields")
+        os.utime(file, ns=stamps)
+    elif change == "time stamp":
+        os.utime(file, ns=(stamps[0], stamps[1] + 1_000_000_000))
+    written = spy_on_masks(monkeypatch)
+    info = write_small_store(tmp_path / "store", request={"files": input_manifest([file])})
+    assert written == list(range(8 if change == "nothing" else 0, 24))
+    assert info.request["files"] == input_manifest([file])
+
+
+def test_a_plan_says_what_writing_does_and_writes_nothing(
+    write_small_store: Any, plan_small_store: Any, atmosphere: xr.Dataset, tmp_path: Path
+) -> None:
+    output = tmp_path / "store"
+    plan = plan_small_store(output)
+    assert (plan.steps, plan.done, plan.blocks) == (24, 0, 1)
+    assert list(tmp_path.iterdir()) == []
+    write_small_store(output)
+    chunks = [p.stat().st_size for name in ("image", "mask") for p in (output / name / "c").rglob("*") if p.is_file()]
+    assert plan.store_bytes == sum(chunks)
+    plan = plan_small_store(output)
+    assert (plan.done, plan.blocks) == (24, 0)
+    with pytest.raises(InputError, match="made from other input or options"):
+        plan_small_store(output, request={"input_files": ["another"]})
+
+
+@pytest.mark.usefixtures("six_blocks")
+def test_a_plan_counts_what_an_interrupted_run_left(
+    write_small_store: Any, plan_small_store: Any, tmp_path: Path
+) -> None:
+    def stop_after_eight(done: int, total: int) -> None:
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_small_store(tmp_path / "store", progress=stop_after_eight)
+    plan = plan_small_store(tmp_path / "store")
+    assert (plan.done, plan.blocks) == (8, 4)
+    assert plan_small_store(tmp_path / "store", request={"input_files": ["another"]}).done == 0
+
+
+@pytest.fixture
+def plan_small_store(atmosphere: xr.Dataset) -> Any:
+    """A function that plans what ``write_small_store`` writes."""
+
+    def plan(output: Path, request: Any = None) -> Any:
+        times = list(atmosphere["time"].to_index())
+        splits = split_by_time(times, {"train": 0.6, "validation": 0.2, "test": 0.2}, gap_hours=13)
+        return plan_store(atmosphere, output, channels=CHANNELS, splits=splits, request=request or {})
+
+    return plan
+
+
+def test_a_mask_of_background_alone_is_written_and_read(
+    write_small_store: Any, atmosphere: xr.Dataset, tmp_path: Path
+) -> None:
+    masks = atmosphere[LABELS].copy(deep=True)
+    masks[3] = 0
+    info = writer.write_store(
+        atmosphere.drop_vars(LABELS),
+        masks,
+        tmp_path / "store",
+        channels=CHANNELS,
+        splits=["train"] * 24,
+        request={},
+    )
+    assert not read_mask(tmp_path / "store", info, 3).any()
 
 
 def test_a_complete_store_is_left_alone_and_one_of_another_request_refused(

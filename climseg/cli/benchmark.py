@@ -1,0 +1,121 @@
+"""``climseg benchmark``: how fast this machine does a part of the work."""
+
+import json
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import hydra
+import numpy as np
+import xarray as xr
+from omegaconf import DictConfig, ListConfig
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from climseg.atomic import atomic_file, check_writable
+from climseg.cli.progress import progress_bar
+from climseg.errors import InputError, near_matches
+from climseg.sources.netcdf import files_kept_open
+from climseg.store.benchmark import compare_with_copying
+from climseg.store.cluster import local
+from climseg.synthetic import write_files
+
+log = logging.getLogger(__name__)
+
+
+def run(configuration: DictConfig) -> None:
+    """Measure, show, write."""
+    what, output = str(configuration.what), configuration.output
+    if what not in _BENCHMARKS:
+        near = near_matches(what, _BENCHMARKS) or "."
+        raise InputError(f"what={what}: no such benchmark{near} Known: {', '.join(_BENCHMARKS)}.")
+    if output is not None:
+        if Path(str(output)).suffix != ".json":
+            raise InputError(f"output={output}: the figures are JSON; give a name that ends in .json.")
+        check_writable(Path(str(output)))
+    figures = {"what": what} | _BENCHMARKS[what](configuration)
+    if output is not None:
+        with atomic_file(Path(str(output))) as path:
+            path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        log.info("figures: %s", output)
+
+
+def _prepare(configuration: DictConfig) -> dict[str, Any]:
+    """Preparing a store beside copying the same bytes."""
+    for key in ("steps", "repeats"):
+        if configuration[key] < 1:
+            raise InputError(f"{key}={configuration[key]}: expected at least 1.")
+    if configuration.per not in ("step", "month"):
+        raise InputError(f"per={configuration.per}: expected step or month.")
+    lat, lon = _grid(configuration.grid)
+    times = list(xr.date_range("2001-01-01", periods=configuration.steps, freq="6h"))
+    if configuration.folder is not None:
+        Path(str(configuration.folder)).mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="climseg-", dir=configuration.folder) as scratch:
+        files = Path(str(configuration.folder or scratch))
+        with progress_bar("making time steps") as progress:
+            paths = write_files(files, times, lat, lon, per=configuration.per, progress=progress)
+        with progress_bar("measuring") as progress:
+            found = compare_with_copying(
+                paths,
+                partial(hydra.utils.instantiate(configuration.source), [str(path) for path in paths]),
+                Path(scratch),
+                repeats=configuration.repeats,
+                cluster=partial(local, configuration.workers),
+                reading=files_kept_open,
+                progress=progress,
+            )
+    figures = {
+        "steps": configuration.steps,
+        "grid": [lat.size, lon.size],
+        "channels": found.channels,
+        "per": configuration.per,
+        "workers": max(1, configuration.workers),
+        "megabytes": found.bytes / 1e6,
+        "copy": _figures(found.copy, found.bytes),
+        "prepare": _figures(found.prepare, found.bytes),
+        "share": found.share,
+    }
+    Console().print(_table(figures))
+    return figures
+
+
+def _grid(value: object) -> tuple[Any, Any]:
+    """A global grid, poles included."""
+    if not isinstance(value, ListConfig) or len(value) != 2 or not all(isinstance(n, int) and n > 1 for n in value):
+        raise InputError(f"grid={value}: expected the numbers of rows and columns, such as [192,288].")
+    rows, columns = value
+    return np.linspace(-90, 90, rows), np.arange(columns) * (360 / columns)
+
+
+def _figures(seconds: list[float], written: int) -> dict[str, Any]:
+    middle = median(seconds)
+    return {"seconds": seconds, "median_seconds": middle, "megabytes_per_second": written / 1e6 / middle}
+
+
+def _table(figures: dict[str, Any]) -> Table:
+    rows, columns = figures["grid"]
+    table = Table(
+        title=f"{figures['steps']} steps of {figures['channels']} x {rows} x {columns}, {figures['megabytes']:.0f} MB",
+        caption=f"preparing has {figures['share']:.0%} of the speed of copying",
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
+    table.add_column("", no_wrap=True)
+    for heading in ("processes", "seconds", "fastest", "slowest", "MB/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in ("copy", "prepare"):
+        row = figures[name]
+        seconds = (row["median_seconds"], min(row["seconds"]), max(row["seconds"]))
+        speed = f"{row['megabytes_per_second']:.0f}"
+        table.add_row(name, str(figures["workers"]), *(f"{s:.2f}" for s in seconds), speed)
+    return table
+
+
+# Each prints what it measured and returns it for the JSON file.
+_BENCHMARKS: Final[dict[str, Callable[[DictConfig], dict[str, Any]]]] = {"prepare": _prepare}
