@@ -9,16 +9,20 @@ ends when the caller does.
 import contextlib
 import os
 import pickle
+import resource
+import signal
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Final
 
 # Each message: its length, then a pickle.
 _LENGTH: Final = struct.Struct(">Q")
+# Bytes that a helper may take: several times what a message on the finest grid takes. Some damaged headers ask for all.
+_MEMORY: Final = 2 * 2**30
 
 
 class HelperDiedError(Exception):
@@ -29,9 +33,13 @@ class Helper:
     """One helper process, started with the first call and again after it has died; calls wait for each other."""
 
     def __init__(self) -> None:
+        self._start_anew()
+        # A forked process inherits the pipes of its parent's helper, and the lock of a call that another thread is in.
+        os.register_at_fork(after_in_child=self._start_anew)
+
+    def _start_anew(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call ``function(*arguments)`` in the helper.
@@ -55,17 +63,24 @@ class Helper:
                 _send(process.stdin, (function, arguments))
                 ok, value = _receive(process.stdout)
             except (BrokenPipeError, EOFError) as error:
+                code = process.wait()
+                self._process = None
+                raise HelperDiedError(f"signal {-code}" if code < 0 else f"exit status {code}") from error
+            except BaseException:  # Ctrl-C: an answer still to come must not become that of the next call
+                process.kill()
                 process.wait()
                 self._process = None
-                raise HelperDiedError(f"signal {-process.returncode}") from error
+                raise
         if not ok:
             raise value
         return value
 
     def _running(self) -> subprocess.Popen[bytes]:
-        # A forked process inherits the pipes of its parent's helper, and needs one of its own.
-        if self._process is None or self._process.poll() is not None or self._owner != os.getpid():
+        if self._process is None or self._process.poll() is not None:
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
+            # Memory that was never written holds no zeros by chance: a file whose damage leads HDF5 there brings down
+            # the helper, which looks at it first, and not, half of the time, the caller, which reads it later.
+            environment["GLIBC_TUNABLES"] = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "climseg.isolated"],
                 stdin=subprocess.PIPE,
@@ -74,7 +89,6 @@ class Helper:
                 env=environment,
                 start_new_session=True,  # Ctrl-C is the caller's
             )
-            self._owner = os.getpid()
         return self._process
 
 
@@ -113,6 +127,20 @@ def call_each(function: Callable[[Any], Any], items: list[Any], processes: int) 
     return [shares[i % count][i // count] for i in range(len(items))]
 
 
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """End this process, the helper, when a block takes longer: a library in C that loops is not ended otherwise.
+
+    Args:
+        seconds: Of work of the processor, so that a slow disk or a busy machine does no harm.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
 def _call_or_died(helper: Helper, function: Callable[..., Any], item: Any) -> Any:
     try:
         return helper.call(function, item)
@@ -140,6 +168,8 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 def _serve() -> None:
     """The helper: answer calls until the caller closes the pipe."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most), most))
     # A C library that prints must not do so between the messages.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -59,6 +59,9 @@ class Timeline:
         """
         indices = [self.of(n)[0] for n in numbers]
         times = indices[0].append(indices[1:]) if len(indices) > 1 else indices[0]
+        if isinstance(indices[0], xr.CFTimeIndex):
+            # append gives a plain index, which knows no partial dates
+            times = xr.CFTimeIndex(times)  # type: ignore[no-untyped-call]
         file_of = np.repeat(np.array(numbers, np.int32), [i.size for i in indices])
         step_of = np.concatenate([np.arange(i.size, dtype=np.int32) for i in indices])
         if not times.is_monotonic_increasing:
@@ -208,9 +211,11 @@ def _check_same_grid(files: Sequence[StoredFile]) -> None:
         for axis in ("lat", "lon"):
             a, b = here[axis].values, there[axis].values
             if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=_SAME_COORDINATE):
+                have = f"{first.origin} and {file.origin} have unequal grids"
+                have = have if first.origin != file.origin else f"{first.origin} holds fields on unequal grids"
                 raise InputError(
-                    f"{first.origin} and {file.origin} have unequal grids: {axis} is {_range(a)} in the first and "
-                    f"{_range(b)} in the second. Interpolate both to one grid, or give them in separate runs."
+                    f"{have}: {axis} is {_range(a)} in the first and {_range(b)} in the second. Interpolate both to "
+                    "one grid, or give them in separate runs."
                 )
 
 
@@ -231,7 +236,10 @@ def _check_same_calendar(timeline: Timeline, numbers: Sequence[int]) -> None:
 
 
 def _calendar(index: Times) -> str:
-    return str(index.calendar) if isinstance(index, xr.CFTimeIndex) else "standard"
+    if not isinstance(index, xr.CFTimeIndex):
+        return "standard"
+    beyond = index.calendar in ("standard", "gregorian", "proleptic_gregorian")  # xarray takes cftime there
+    return f"{index.calendar} in years before 1582 or after 2262" if beyond else str(index.calendar)
 
 
 def _check_same_times(joined: Mapping[Any, Any], names: Mapping[Any, str], timeline: Timeline) -> None:
