@@ -9,16 +9,20 @@ ends when the caller does.
 import contextlib
 import os
 import pickle
+import resource
+import signal
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Final
 
 # Each message: its length, then a pickle.
 _LENGTH: Final = struct.Struct(">Q")
+# Bytes that a helper may take: several times what a message on the finest grid takes. Some damaged headers ask for all.
+_MEMORY: Final = 2 * 2**30
 
 
 class HelperDiedError(Exception):
@@ -74,6 +78,9 @@ class Helper:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OMP_NUM_THREADS": "1"}
+            # Memory that was never written holds no zeros by chance: a file whose damage leads HDF5 there brings down
+            # the helper, which looks at it first, and not, half of the time, the caller, which reads it later.
+            environment["GLIBC_TUNABLES"] = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "climseg.isolated"],
                 stdin=subprocess.PIPE,
@@ -120,6 +127,20 @@ def call_each(function: Callable[[Any], Any], items: list[Any], processes: int) 
     return [shares[i % count][i // count] for i in range(len(items))]
 
 
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """End this process, the helper, when a block takes longer: a library in C that loops is not ended otherwise.
+
+    Args:
+        seconds: Of work of the processor, so that a slow disk or a busy machine does no harm.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
 def _call_or_died(helper: Helper, function: Callable[..., Any], item: Any) -> Any:
     try:
         return helper.call(function, item)
@@ -147,6 +168,8 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 def _serve() -> None:
     """The helper: answer calls until the caller closes the pipe."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most), most))
     # A C library that prints must not do so between the messages.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

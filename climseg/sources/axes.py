@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from climseg.canonical import orient
 from climseg.errors import InputError
-from climseg.sources.stored import Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import LARGEST_GRID, Layout, RawTime, StoredFile, StoredVariable, is_time
 from climseg.units import is_convertible
 
 LATITUDES: Final = ("lat", "latitude")
@@ -70,6 +70,8 @@ def find_axes(layout: Layout) -> Axes:
             f"lat and lon share the dimension {lat.dims[0]}, an unstructured grid; {_EXPECTED}, {_INTERPOLATE}."
         )
     rows, columns = (_degrees(axis) for axis in (lat, lon))
+    if rows.size * columns.size > LARGEST_GRID:
+        raise InputError(f"has a grid of {rows.size} x {columns.size} points; expected at most {LARGEST_GRID:,}.")
     dummy = xr.Dataset(
         {"row": ("lat", np.arange(rows.size)), "column": ("lon", np.arange(columns.size))},
         coords={"time": [np.datetime64("2000-01-01", "ns")], "lat": rows, "lon": columns},

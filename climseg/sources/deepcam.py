@@ -14,7 +14,7 @@ import numpy as np
 
 from climseg.channels import CAM5_CHANNELS, CHANNELS, LABELS
 from climseg.errors import InputError
-from climseg.sources.stored import Layout, RawTime, StoredFile, StoredVariable
+from climseg.sources.stored import LARGEST_GRID, Layout, RawTime, StoredFile, StoredVariable
 
 DATA: Final = "climate/data"
 _LABELS: Final = "climate/labels_0"
@@ -71,7 +71,7 @@ def as_fields(files: list[StoredFile]) -> list[StoredFile]:
 
 def _layout(file: StoredFile) -> Layout:
     data, labels = file.layout.variables[DATA], file.layout.variables.get(_LABELS)
-    if len(data.shape) != 3 or data.shape[2] != len(CAM5_CHANNELS):
+    if len(data.shape) != 3 or data.shape[2] != len(CAM5_CHANNELS) or data.shape[0] * data.shape[1] > LARGEST_GRID:
         raise InputError(f"{file.origin}: {DATA} has the shape {data.shape}; expected (768, 1152, 16), channels last.")
     rows, columns = data.shape[:2]
     lat, lon = np.linspace(-90.0, 90.0, rows), np.arange(columns) * (360.0 / columns)

@@ -9,13 +9,16 @@ down.
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from climseg import isolated
 from climseg.errors import InputError
-from climseg.sources.stored import Layout, RawTime, StoredFile, StoredVariable
+from climseg.sources.grib2 import check_sections
+from climseg.sources.stored import LARGEST_GRID, LONGEST_COORDINATE, Layout, RawTime, StoredFile, StoredVariable
 
 _REGULAR: Final = ("regular_ll", "regular_gg")
 # Names that the same quantity has on many kinds of levels; off the pressure levels theirs is told, as in t@surface.
@@ -27,6 +30,9 @@ _KEYS: Final = (
     "latitudeOfFirstGridPointInDegrees", "latitudeOfLastGridPointInDegrees", "longitudeOfFirstGridPointInDegrees",
     "longitudeOfLastGridPointInDegrees", "iDirectionIncrementInDegrees", "alternativeRowScanning",
 )  # fmt: skip
+# Of the processor, for what takes milliseconds and, for the largest grids, a second: see isolated.time_limit.
+_HEADER_SECONDS: Final = 3.0
+_DECODING_SECONDS: Final = 10.0
 _HOURS_OF_STEP: Final = {"m": 1 / 60, "h": 1.0, "D": 24.0, "3h": 3.0, "6h": 6.0, "12h": 12.0, "s": 1 / 3600}
 
 
@@ -51,6 +57,7 @@ def scan(path: str) -> list[StoredFile]:
     """
     groups: dict[tuple[Any, ...], list[_Message]] = defaultdict(list)
     try:
+        check_sections(Path(path))
         for message in _messages(path):
             groups[_group(message)].append(message)
         return [part for group in groups.values() for part in _part(path, group)]
@@ -72,8 +79,6 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[np.float3
     Raises:
         InputError: The file was damaged or removed.
     """
-    from climseg import isolated
-
     offsets = file.offsets[key[0]]
     shape = file.layout.variables[name].shape[1:]
     try:
@@ -90,16 +95,17 @@ def read_messages(path: str, offsets: tuple[Any, ...], shape: tuple[int, int]) -
     from cfgrib.messages import FileStream
 
     stream = FileStream(path, errors="raise")
-    out = np.empty((len(offsets), *shape), np.float32)
     try:
+        out = np.empty((len(offsets), *shape), np.float32)
         for i, offset in enumerate(offsets):
-            message = stream[offset]
-            values = np.asarray(message["values"], np.float64)
-            if message["bitmapPresent"]:
-                values = np.where(values == message["missingValue"], np.nan, values)
-            if message["jPointsAreConsecutive"]:
-                values = values.reshape(shape[::-1]).T
-            out[i] = values.reshape(shape)
+            with isolated.time_limit(_DECODING_SECONDS):
+                message = stream[offset]
+                values = np.asarray(message["values"], np.float64)
+                if message["bitmapPresent"]:
+                    values = np.where(values == message["missingValue"], np.nan, values)
+                if message["jPointsAreConsecutive"]:
+                    values = values.reshape(shape[::-1]).T
+                out[i] = values.reshape(shape)
     except Exception as error:
         raise InputError(
             f"{path}: a message cannot be read ({str(error).strip() or type(error).__name__}); the file was damaged or "
@@ -111,12 +117,16 @@ def read_messages(path: str, offsets: tuple[Any, ...], shape: tuple[int, int]) -
 def _messages(path: str) -> list[_Message]:
     from cfgrib.messages import FileStream
 
-    found = []
-    for offset, message in FileStream(path, errors="raise").items():
-        keys = {key: message.get(key) for key in _KEYS}
-        latitudes = tuple(message["distinctLatitudes"]) if keys["gridType"] == "regular_gg" else None
+    found: list[_Message] = []
+    items = iter(FileStream(path, errors="raise").items())
+    while True:
+        with isolated.time_limit(_HEADER_SECONDS):
+            offset, message = next(items, (None, None))
+            if message is None:
+                return found
+            keys = {key: message.get(key) for key in _KEYS}
+            latitudes = tuple(message["distinctLatitudes"]) if keys["gridType"] == "regular_gg" else None
         found.append(_Message(offset, keys, latitudes))
-    return found
 
 
 def _group(message: _Message) -> tuple[Any, ...]:
@@ -191,6 +201,8 @@ def _axes(message: _Message) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     first_lat, last_lat = k["latitudeOfFirstGridPointInDegrees"], k["latitudeOfLastGridPointInDegrees"]
     first_lon, last_lon = k["longitudeOfFirstGridPointInDegrees"], k["longitudeOfLastGridPointInDegrees"]
     rows, columns = int(k["Nj"]), int(k["Ni"])
+    if max(rows, columns) > LONGEST_COORDINATE or rows * columns > LARGEST_GRID:
+        raise ValueError(f"a grid of {rows} x {columns} points")
     if message.latitudes is None:
         lat = np.linspace(first_lat, last_lat, rows)
     else:

@@ -6,6 +6,7 @@ safe with threads. So any dask scheduler is safe (xarray issues 9779 and 7990), 
 (pytorch issue 11929).
 """
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +19,8 @@ from numpy.typing import NDArray
 
 from climseg.errors import InputError
 from climseg.sources.netcdf3 import expected_size
-from climseg.sources.stored import PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import LONGEST_COORDINATE, PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
 
-# Longer one-dimensional variables are no coordinates of a grid.
-_LONGEST_COORDINATE: Final = 4_000_000
 # Bytes.
 _CHUNK_CACHE: Final = 1024
 # Global attributes by which a source is recognised; others (history) differ from file to file.
@@ -123,6 +122,11 @@ def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:
         if pack:
             packing[name] = (float(pack.get("scale_factor", 1.0)), float(pack.get("add_offset", 0.0)))
         if is_time(stored) and (time is None or _comes_before(name, time.name)):
+            if (steps := math.prod(stored.shape)) > LONGEST_COORDINATE:
+                raise InputError(
+                    f"{path}: {name} has {steps:,} values; expected at most {LONGEST_COORDINATE:,} time steps in a "
+                    "file. It may be damaged; copy or download it again."
+                )
             time = _read_time(file, stored, variable)
         if is_time(stored):
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
@@ -180,8 +184,8 @@ def _attribute(variable: "netCDF4.Variable[Any]", key: str) -> Any:
 
 def _is_coordinate(variable: StoredVariable, file: "netCDF4.Dataset") -> bool:
     """Whether values are read at once: scalars and short axes, but nothing along the time or without numbers."""
-    size = int(np.prod(variable.shape, dtype=np.int64))
-    if size > _LONGEST_COORDINATE:
+    size = math.prod(variable.shape)
+    if size > LONGEST_COORDINATE:
         return False
     if variable.dtype.kind in "SO":  # names along a dimension, such as expver
         return variable.dims[:1] == (variable.name,)
@@ -200,8 +204,6 @@ def _comes_before(name: str, other: str) -> bool:
 
 
 def _read_time(file: "netCDF4.Dataset", stored: StoredVariable, variable: "netCDF4.Variable[Any]") -> RawTime:
-    if np.prod(stored.shape, dtype=np.int64) > _LONGEST_COORDINATE:
-        raise ValueError(f"{stored.name} has {stored.shape} values")
     bounds = file.variables.get(str(stored.attributes.get("bounds", "")))
     wide = None if bounds is None or bounds.shape != (*stored.shape, 2) else np.asarray(_raw(bounds)[...])
     units, calendar = (stored.attributes.get(key) for key in ("units", "calendar"))

@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 # Files that one call of a helper process looks at.
 _BATCH: Final = 64
+# Of the processor, for what takes milliseconds: HDF5 goes round in circles for some damaged headers.
+_NETCDF_SECONDS: Final = 10.0
 
 
 def scan_files(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> list[StoredFile]:
@@ -72,7 +74,7 @@ def _scan_isolated(files: list[tuple[str, str]]) -> dict[str, list[StoredFile] |
     processes = len(os.sched_getaffinity(0)) if len(batches) > 1 else 1
     for batch, answers in zip(batches, isolated.call_each(scan_batch, batches, processes), strict=True):
         if isinstance(answers, isolated.HelperDiedError):
-            answers = [_scan_alone(file) for file in batch]
+            answers = [_damaged(*batch[0], answers)] if len(batch) == 1 else [_scan_alone(file) for file in batch]
         results |= {path: answer for (path, _), answer in zip(batch, answers, strict=True)}
     return results
 
@@ -82,7 +84,11 @@ def scan_batch(files: list[tuple[str, str]]) -> list[list[StoredFile] | InputErr
     answers: list[list[StoredFile] | InputError] = []
     for path, kind in files:
         try:
-            answers.append(grib.scan(path) if kind == "grib" else [netcdf.scan(path)])
+            if kind == "grib":
+                answers.append(grib.scan(path))
+            else:
+                with isolated.time_limit(_NETCDF_SECONDS):
+                    answers.append([netcdf.scan(path)])
         except InputError as error:
             answers.append(error)
         except OSError as error:
@@ -93,12 +99,13 @@ def scan_batch(files: list[tuple[str, str]]) -> list[list[StoredFile] | InputErr
 
 def _scan_alone(file: tuple[str, str]) -> list[StoredFile] | InputError:
     """One file of a batch in which the helper died."""
-    path, kind = file
     try:
         answer: list[StoredFile] | InputError = isolated.call(scan_batch, [file])[0]
     except isolated.HelperDiedError as error:
-        name = "GRIB" if kind == "grib" else "netCDF"
-        return InputError(
-            f"{path}: is damaged ({name}'s library ends at its header, {error}); copy or download it again."
-        )
+        return _damaged(*file, error)
     return answer
+
+
+def _damaged(path: str, kind: str, error: isolated.HelperDiedError) -> InputError:
+    name = "GRIB" if kind == "grib" else "netCDF"
+    return InputError(f"{path}: is damaged ({name}'s library ends at its header, {error}); copy or download it again.")

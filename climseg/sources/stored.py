@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 TIMES: Final = ("valid_time", "time")
 # These differ from file to file for packed variables, and are kept outside of the layout.
 PACKING: Final = ("scale_factor", "add_offset")
+# More than any file has: beyond these a damaged header would fill the memory. A step of the largest grid takes 1 GiB.
+LONGEST_COORDINATE: Final = 4_000_000
+LARGEST_GRID: Final = 2**28
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,11 @@ def _check_same_grid(files: Sequence[StoredFile]) -> None:
         for axis in ("lat", "lon"):
             a, b = here[axis].values, there[axis].values
             if a.shape != b.shape or not np.allclose(a, b, rtol=0.0, atol=_SAME_COORDINATE):
+                have = f"{first.origin} and {file.origin} have unequal grids"
+                have = have if first.origin != file.origin else f"{first.origin} holds fields on unequal grids"
                 raise InputError(
-                    f"{first.origin} and {file.origin} have unequal grids: {axis} is {_range(a)} in the first and "
-                    f"{_range(b)} in the second. Interpolate both to one grid, or give them in separate runs."
+                    f"{have}: {axis} is {_range(a)} in the first and {_range(b)} in the second. Interpolate both to "
+                    "one grid, or give them in separate runs."
                 )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from climseg.errors import InputError
 from climseg.sources.paths import is_url
-from climseg.sources.stored import PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import LONGEST_COORDINATE, PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
 
 # Set on a variable of which the store holds no chunk at all: every value would read as the fill value.
 EMPTY: Final = "climseg_empty"
@@ -113,10 +113,17 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
             variable.encoding.get("chunks"),
         )
         if is_time(stored):
+            if variable.size > LONGEST_COORDINATE:
+                raise ValueError(f"{name} has {variable.size:,} values, more than {LONGEST_COORDINATE:,}")
             if time is None or name.lower() == "valid_time":
                 time = RawTime(name, variable.values, attributes.get("units"), attributes.get("calendar"))
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
-        elif variable.ndim <= 1 and variable.dtype.kind in "iuf" and not _along_time(ds, variable):
+        elif (
+            variable.ndim <= 1
+            and variable.size <= LONGEST_COORDINATE
+            and variable.dtype.kind in "iuf"
+            and not _along_time(ds, variable)
+        ):
             stored = StoredVariable(
                 name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, variable.values
             )
