@@ -30,7 +30,7 @@ def open_input(configuration: DictConfig, paths: list[str], channels: list[str] 
     fields: xr.Dataset = hydra.utils.instantiate(configuration.source)(paths, **chosen)
     if configuration.get("grid") is None:
         return fields
-    return regrid(fields, target_grid(str(configuration.grid), fields), str(configuration.input))
+    return regrid(fields, target_grid(str(configuration.grid), fields), ", ".join(paths[:2]))
 
 
 def source_options(configuration: DictConfig) -> dict[str, Any]:

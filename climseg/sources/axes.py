@@ -250,8 +250,8 @@ def _no_time(file: StoredFile, axes: Axes) -> str:
             "times. Give the file a time axis (for example with cdo settaxis), or a file for each time step."
         )
     return (
-        f"{file.origin}: has no time coordinate (dimensions: {dims}). If it holds a single time step, give "
-        "its time with source.time=2011-10-11T00."
+        f"{file.origin}: has no time coordinate (dimensions: {dims}). If it holds a single time step, give it alone, "
+        "with its time as source.time=2011-10-11T00."
     )
 
 

@@ -195,6 +195,7 @@ def survey_input(
     if labels:
         _check_has_labels(names)
     files = _relevant(files, names)
+    _check_all_of_one_source(files, names)
     _check_usable(files, time)
     survey = Survey(
         paths, files, taken, why, names, Lookup(files, names, accumulation_hours), Timeline(files, time, period)
@@ -212,6 +213,31 @@ def _check_has_labels(table: NameTable) -> None:
     if LABELS not in table.names:
         raise InputError(
             f"{table.title} files carry no labels; make them with a heuristic, for example labels=kurth2018."
+        )
+
+
+def _check_all_of_one_source(files: Sequence[StoredFile], table: NameTable) -> None:
+    """Refuse files of another kind of source, which would give nothing; tell of files whose names nobody knows."""
+    by_origin: dict[str, set[str]] = {}
+    for file in files:
+        by_origin.setdefault(file.origin, set()).update(v.name for v in file.layout.fields())
+    useless = {origin: names for origin, names in by_origin.items() if not names & table.all_names}
+    if len(useless) == len(by_origin):
+        return  # refused with the reason where channels are chosen
+    for origin, names in useless.items():
+        for other in map(built_in_table, table_names()):
+            theirs = sorted(names & other.all_names)
+            if theirs:
+                raise InputError(
+                    f"{origin}: has names of {other.title} ({', '.join(theirs[:4])}), while other files of the input "
+                    f"have those of {table.title}; give files of one source."
+                )
+    if useless:
+        log.warning(
+            "%d of %d files give none of the channels and are left aside, %s first",
+            len(useless),
+            len(by_origin),
+            next(iter(useless)),
         )
 
 
@@ -324,6 +350,8 @@ def _what_is_missing(channel: str, survey: Survey) -> str:
     ways = list(dict.fromkeys(words for recipe in RECIPES.get(channel, ()) if (words := _needs(recipe, survey.table))))
     parts = {way: set(way.split(" and ")) for way in ways}
     ways = [way for way in ways if not any(parts[other] < parts[way] for other in ways)]  # the least is enough to say
+    if not ways and channel in RECIPES:
+        return f"{survey.table.title} has no name for {channel}"
     return f"{channel} needs {' or '.join(ways)}" if ways and ways != [channel] else f"has no variable {channel}"
 
 

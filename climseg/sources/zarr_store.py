@@ -1,6 +1,7 @@
 """Zarr stores, in a folder or in an object store: ARCO-ERA5, WeatherBench2, one's own."""
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -85,7 +86,12 @@ def _frozen(options: Mapping[str, Any]) -> bytes:
 
 @lru_cache(maxsize=16)
 def _open(path: str, options: bytes) -> xr.Dataset:
-    ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=pickle.loads(options) or None)
+    with warnings.catch_warnings():
+        # that metadata are not consolidated; what it costs is paid once
+        warnings.filterwarnings(
+            "ignore", message="Failed to open Zarr store with consolidated", category=RuntimeWarning
+        )
+        ds: xr.Dataset = xr.open_zarr(path, chunks=None, decode_cf=False, storage_options=pickle.loads(options) or None)
     return ds
 
 

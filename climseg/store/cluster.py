@@ -9,6 +9,7 @@ import logging
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -173,13 +174,14 @@ def local(workers: int = 2) -> Iterator[Cluster]:
     }
     with dask.config.set(settings), ExitStack() as stack:
         try:
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,  # reading netCDF holds a lock of the whole process
-                memory_limit=0,
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-                silence_logs=logging.CRITICAL,
-            )
+            with _interrupt_later():
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,  # reading netCDF holds a lock of the whole process
+                    memory_limit=0,
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                    silence_logs=logging.CRITICAL,
+                )
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"no worker process could be started ({error}); set cluster.workers=1.") from error
         stack.enter_context(cluster)
@@ -304,6 +306,22 @@ def _prepare_workers(client: Client) -> None:
     client.forward_logging("climseg")
     # Ctrl-C reaches all processes of a terminal; this one ends the workers.
     client.run(_ignore_interrupt)
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Let Ctrl-C take effect at the end of the block: a cluster that is half started cannot be closed."""
+    if threading.current_thread() is not threading.main_thread():  # there it has no effect anyway
+        yield
+        return
+    wanted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: wanted.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if wanted:
+        raise KeyboardInterrupt
 
 
 def _ignore_interrupt() -> None:

@@ -22,7 +22,7 @@ from climseg.errors import InputError
 from climseg.grid import is_periodic
 from climseg.store.blocks import Block, Segment, bytes_per_step, segments, time_blocks, write_block
 from climseg.store.cluster import Cluster, ClusterError, in_process
-from climseg.store.info import StoreInfo
+from climseg.store.info import INFO_FILE, StoreInfo
 from climseg.store.partial import PROGRESS_FILE, REQUEST_FILE, find_done, note_done, open_partial
 from climseg.store.statistics import SampleStatistics, merge_statistics
 
@@ -179,6 +179,8 @@ def _read_complete(output: Path, request: Mapping[str, Any]) -> StoreInfo | None
     """The complete store of this request, if it is there; another one is refused."""
     if not output.exists():
         return None
+    if not (output / INFO_FILE).is_file():
+        raise InputError(f"{output} exists and is no climseg store (no {INFO_FILE} in it); choose another output.")
     info = StoreInfo.read(output)
     if info.request != request:
         raise InputError(

@@ -72,7 +72,7 @@ def _write_netcdf(path: Path, format: str, count: int, **storage: Any) -> None:
         for name, _, _, value, units in FIELDS[:count]:
             variable = file.createVariable(name, "f4", ("time", "lat", "lon"), **storage)
             variable.setncatts({"units": units, "long_name": name.lower()})
-            variable[:] = _values(value, 2)
+            variable[:] = _values(value / 9.80665 if name in ("Z1000", "Z200") else value, 2)
         time[:] = [0, 6]
 
 

@@ -293,3 +293,18 @@ def test_two_openings_never_share_a_name_in_a_graph(write_file: WriteFile) -> No
     second = open_fields(path)
     assert first["TMQ"].data.name != second["TMQ"].data.name
     assert float((second["TMQ"] - first["TMQ"]).max()) == 0.0  # both read what the file holds now
+
+
+def test_files_of_two_sources_are_refused_and_never_dropped_without_a_word(write_file: WriteFile) -> None:
+    cam5 = write_file("cam5.nc", {"TMQ": (1.0, "kg m-2"), "PSL": (1e5, "Pa")})
+    era5 = write_file("era5.nc", {"t2m": (280.0, "K")}, times=["2002-01-01"])
+    with pytest.raises(InputError, match=r"era5\.nc: has names of ERA5 \(t2m\), while other files .* those of CAM5"):
+        open_fields([cam5, era5])
+
+
+def test_a_file_that_gives_nothing_is_named(write_file: WriteFile, caplog: pytest.LogCaptureFixture) -> None:
+    cam5 = write_file("cam5.nc", {"TMQ": (1.0, "kg m-2")})
+    other = write_file("mask.nc", {"land_sea_mask": (1.0, "1")})
+    assert list(open_fields([cam5, other]).data_vars) == ["TMQ"]
+    assert "1 of 2 files give none of the channels and are left aside" in caplog.text
+    assert "mask.nc" in caplog.text
