@@ -16,6 +16,7 @@ import netCDF4
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
 import climseg
 from climseg.atomic import atomic_file
@@ -66,12 +67,14 @@ class MaskWriter:
         """Create the file under its temporary name; returns the writer itself."""
         with ExitStack() as stack:
             partial = stack.enter_context(atomic_file(self._output))
-            try:
-                self._file = netCDF4.Dataset(partial, "w", format="NETCDF4")
-            except OSError as error:  # "permission denied", also for a full disk
-                raise self._not_written(error) from error
+            with NETCDF4_PYTHON_LOCK:
+                try:
+                    self._file = netCDF4.Dataset(partial, "w", format="NETCDF4")
+                except OSError as error:  # "permission denied", also for a full disk
+                    raise self._not_written(error) from error
             stack.push(self._close)
-            self._create_variables()
+            with NETCDF4_PYTHON_LOCK:
+                self._create_variables()
             self._stack = stack.pop_all()
         return self
 
@@ -90,10 +93,11 @@ class MaskWriter:
             probabilities: (K, lat, lon) in canonical orientation; needed when the file carries them.
         """
         try:
-            self._file[LABELS][index] = self._as_source(mask)
-            for k, name in enumerate(self._probabilities, start=1):
-                assert probabilities is not None, "the writer was made for probabilities"
-                self._file[PROBABILITY_PREFIX + name][index] = self._as_source(probabilities[k])
+            with NETCDF4_PYTHON_LOCK:
+                self._file[LABELS][index] = self._as_source(mask)
+                for k, name in enumerate(self._probabilities, start=1):
+                    assert probabilities is not None, "the writer was made for probabilities"
+                    self._file[PROBABILITY_PREFIX + name][index] = self._as_source(probabilities[k])
         except (OSError, RuntimeError) as error:
             raise self._not_written(error) from error
         self._written += 1
@@ -102,7 +106,8 @@ class MaskWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._file.close()  # the netCDF library keeps values back until it closes
+            with NETCDF4_PYTHON_LOCK:  # where an input cannot be read, other threads still read others
+                self._file.close()  # the netCDF library keeps values back until it closes
         except (OSError, RuntimeError) as failure:
             raise self._not_written(failure) from failure
         assert kind is not None or self._written == self._axes.sizes["time"], "a time step was not written"

@@ -171,6 +171,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Unable to decode time axis into full numpy.datetime64")
 @pytest.mark.parametrize(("kind", "count"), KINDS)
 def test_a_damaged_file_is_read_or_refused_by_name_and_nothing_else(
     sound: Sound, kind: str, count: int, tmp_path: Path

@@ -10,6 +10,7 @@ from typing import Any
 import cftime
 import netCDF4
 import numpy as np
+import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,6 +222,7 @@ def _assert_close(opened: xr.Dataset, expected: xr.Dataset, packed: bool) -> Non
     _assert_identical(near, expected)
 
 
+@pytest.mark.filterwarnings("ignore:endian-ness of dtype and endian kwarg")
 @settings(max_examples=60, deadline=None)
 @given(ds=canonical_datasets(labels=False), data=st.data())
 def test_netcdf_files_of_any_storage_and_any_split_give_one_dataset(ds: xr.Dataset, data: st.DataObject) -> None:
@@ -235,6 +237,7 @@ def test_netcdf_files_of_any_storage_and_any_split_give_one_dataset(ds: xr.Datas
         _assert_close(opened, ds, packed)
 
 
+@pytest.mark.filterwarnings("ignore:Failed to open Zarr store with consolidated metadata")
 @settings(max_examples=25, deadline=None)
 @given(ds=canonical_datasets(labels=False), data=st.data())
 def test_zarr_stores_of_any_chunks_give_one_dataset(ds: xr.Dataset, data: st.DataObject) -> None:

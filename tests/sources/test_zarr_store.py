@@ -1,4 +1,5 @@
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -75,9 +76,9 @@ def test_dask_chunks_are_the_stored_ones_in_time(write_store: WriteStore, versio
     assert open_era5(store)["TREFHT"].chunks == ((3, 1), (7,), (8,))
 
 
-def test_a_store_without_consolidated_metadata_is_read(tmp_path: Path) -> None:
+def test_a_store_without_consolidated_metadata_is_read_without_a_warning(tmp_path: Path) -> None:
     _dataset().to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
-    with pytest.warns(RuntimeWarning, match="consolidated"):
+    with warnings.catch_warnings(action="error"):
         ds = open_era5(tmp_path / "a.zarr")
     np.testing.assert_array_equal(ds["TREFHT"], KELVIN[:, ::-1])
 
