@@ -10,6 +10,8 @@ from climseg.labels.needs import Needs
 
 # climseg prepare makes three splits, and each wants a step.
 _FEWEST_STEPS: Final = 3
+# Degrees: the heuristics warn of coarser grids.
+_COARSE: Final = 1.0
 
 
 def training_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Verdict:
@@ -64,7 +66,17 @@ def labels_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Ve
         return Verdict(purpose, False, f"{'; '.join(lacking)}.{fewer}")
     gaps = [c for c in needs.channels if (r := inspection.channel(c)) and r.values and r.values.missing_at]
     note = f"; cells where {', '.join(gaps)} is missing get -1, no class" if gaps else ""
-    return Verdict(purpose, True, f"the {len(needs.channels)} channels that it needs are there{note}.")
+    return Verdict(
+        purpose, True, f"the {len(needs.channels)} channels that it needs are there{note}.{_coarse(inspection)}"
+    )
+
+
+def _coarse(inspection: Inspection) -> str:
+    """A word on grids for which the heuristics' thresholds were not made."""
+    step = max((max(grid.lat_spacing, grid.lon_spacing) for grid in inspection.grids), default=0.0)
+    if step <= _COARSE:
+        return ""
+    return f" The grid of {step:g} degrees is coarse for it and it may find little; see labels=kurth2018_coarse."
 
 
 def what_lacks(inspection: Inspection, channels: Sequence[str], *, complete: bool = False) -> list[str]:

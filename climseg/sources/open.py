@@ -392,7 +392,8 @@ def _refusal(survey: Survey, lacking: Sequence[str], every: bool) -> str:
     if every and not lacking:
         obstacles = list((survey.lookup.problems | survey.lookup.questions).values())
     if obstacles:
-        return obstacles[0]
+        others = [survey.missing[name] for name in lacking if not _obstacles(name, survey)]
+        return obstacles[0] + (f" Besides: {'; '.join(others)}." if others else "")
     has, hint = describe_variables(survey.files), _other_source(survey)
     if not every or lacking:
         return f"{survey.where}: {'; '.join(survey.missing[name] for name in lacking)}. It has: {has}.{hint}"

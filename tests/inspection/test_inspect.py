@@ -61,7 +61,12 @@ def test_sound_files_are_ready_for_training_and_the_heuristic(sound: Inspection)
     assert training == Verdict(
         "a new network", True, "with the 16 channels there; the files carry LABELS (labels=from_file)."
     )
-    assert labels == Verdict("labels=kurth2018", True, "the 11 channels that it needs are there.")
+    assert labels == Verdict(
+        "labels=kurth2018",
+        True,
+        "the 11 channels that it needs are there. The grid of 5 degrees is coarse for it and it may find little; see "
+        "labels=kurth2018_coarse.",
+    )
 
 
 def test_files_times_grid_and_sizes_are_counted(sound: Inspection, atmosphere: xr.Dataset) -> None:
