@@ -88,8 +88,8 @@ def orient(ds: xr.Dataset, origin: str) -> xr.Dataset:
 
     lat_order = np.argsort(lat)
     lon_order = np.argsort(lon)
-    if np.isclose(abs(lon[-1] - lon[0]), 360.0, atol=1e-3):
-        lon_order = lon_order[:-1]  # a cyclic point, the first column again
+    # Columns that come again after a whole turn: a cyclic point, or a halo.
+    lon_order = lon_order[lon[lon_order] - lon[lon_order[0]] < 360.0 - 1e-3]
     lon_sorted = lon[lon_order]
     rounding = _ROUNDING * float(np.diff(lon_sorted).min())
     if is_periodic(lon_sorted):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from climseg.canonical import orient
 from climseg.errors import InputError
 from climseg.sources.stored import LARGEST_GRID, Layout, RawTime, StoredFile, StoredVariable, is_time
-from climseg.units import is_convertible
+from climseg.units import is_convertible, unit_conversion
 
 LATITUDES: Final = ("lat", "latitude")
 LONGITUDES: Final = ("lon", "longitude")
@@ -144,25 +144,24 @@ def times_of(file: StoredFile, time: str | None) -> tuple[pd.Index, dict[str, An
 def accumulation_seconds(file: StoredFile, variable: StoredVariable) -> NDArray[np.float64] | None:
     """The period of accumulation of each time step in s, if the file says it; it is never guessed.
 
-    By the range of steps (GRIB), the bounds of the times, or the interval of ``cell_methods`` ("time: sum (interval: 1
-    hour)"; CF conventions, section 7.3).
+    By the range of steps (GRIB) or the bounds of the times (CF conventions, section 7.1). The ``interval`` in
+    ``cell_methods`` is no period: it is the spacing of the data that were summed (section 7.3).
     """
     if file.seconds is not None:
         return file.seconds
-    interval = re.search(
-        r"time:\s*sum\s*\(\s*interval:\s*([\d.]+)\s*(\w+)", str(variable.attributes.get("cell_methods"))
-    )
-    steps = file.time.values.size if file.time is not None else 1
-    if interval:
-        seconds = _seconds_of(interval[2])
-        return None if seconds is None else np.full(steps, float(interval[1]) * seconds)
     if file.time is None or file.time.bounds is None or file.time.units is None:
+        return None
+    if re.search(r"time:\s*(mean|point)", str(variable.attributes.get("cell_methods"))):
         return None
     unit = _seconds_of(file.time.units.split(" since ")[0].strip())
     if unit is None:
         return None
     lengths = np.abs(np.diff(file.time.bounds.reshape(-1, 2).astype(np.float64), axis=1))[:, 0] * unit
-    return lengths if (lengths > 0).all() else None
+    return lengths if ((lengths > 0) & (lengths < _LONGEST_PERIOD)).all() else None
+
+
+# s; longer ones are bounds that were never written.
+_LONGEST_PERIOD: Final = 400 * 86400.0
 
 
 def pressure_axis(layout: Layout, variable: StoredVariable) -> StoredVariable | None:
@@ -202,15 +201,27 @@ class Hybrid:
 
 
 def hybrid_axis(layout: Layout, variable: StoredVariable) -> Hybrid | None:
-    """The hybrid levels of a variable by CAM's names hyam, hybm and P0, or None."""
+    """The hybrid levels of a variable by CAM's names hyam, hybm and P0, or None.
+
+    hyam may be a pressure by its units (ECHAM, IFS) instead of a share of the reference pressure P0.
+    """
     a, b = (layout.variables.get(name) for name in ("hyam", "hybm"))
     if a is None or b is None or a.values is None or b.values is None or a.dims != b.dims or len(a.dims) != 1:
         return None
     if a.dims[0] not in variable.dims:
         return None
     p0 = layout.variables.get("P0")
-    reference = 1e5 if p0 is None or p0.values is None else float(np.ravel(p0.values)[0])
-    return Hybrid(a.dims[0], a.values.astype(np.float64), b.values.astype(np.float64), reference)
+    reference = 1e5 if p0 is None or p0.values is None else float(np.ravel(p0.values)[0]) * _pascals(p0)
+    values = a.values.astype(np.float64)
+    if is_convertible(a.attributes.get("units"), "Pa"):
+        values, reference = values * _pascals(a), 1.0
+    return Hybrid(a.dims[0], values, b.values.astype(np.float64), reference)
+
+
+def _pascals(variable: StoredVariable) -> float:
+    """Pa in a unit of a pressure; without units it is Pa already."""
+    units = variable.attributes.get("units")
+    return unit_conversion(units, "Pa", variable.name, "the file")[0] if is_convertible(units, "Pa") else 1.0
 
 
 def _refuse_other_grids(layout: Layout) -> None:
@@ -228,6 +239,9 @@ def _refuse_other_grids(layout: Layout) -> None:
 def _degrees(axis: StoredVariable) -> NDArray[np.float64]:
     if axis.values is None or axis.values.dtype.kind not in "iuf":
         raise InputError(f"{axis.name} holds no numbers; {_EXPECTED}.")
+    units = str(axis.attributes.get("units", ""))
+    if re.search("rad|west|south|degreew|degreeS", units):
+        raise InputError(f"{axis.name} is in {units!r}; expected degrees_north or degrees_east.")
     return axis.values.astype(np.float64)
 
 

@@ -88,6 +88,7 @@ class Lookup:
                         added += [file.origin for file in files]
                 covered |= set(added)
             _check_column(wanted, found)
+            self._check_one_member(found)
         except _PeriodUnknownError as error:
             self.questions[wanted] = str(error)
             return None
@@ -118,8 +119,10 @@ class Lookup:
         if wanted.where == MODEL_LEVELS:
             return None if hybrid is None else _Level(hybrid.dim, tuple(range(hybrid.a.size)), hybrid=hybrid)
         if wanted.where == LOWEST_LEVEL:
-            # The lowest level is the one with the highest pressure under a standard surface pressure.
-            return None if hybrid is None else _Level(hybrid.dim, int(np.argmax(hybrid.a + hybrid.b)))
+            if hybrid is None:
+                return None
+            # The one with the highest pressure under a standard surface pressure.
+            return _Level(hybrid.dim, int(np.argmax(hybrid.a * hybrid.reference + hybrid.b * 1e5)))
         if pressure is None:
             return _Level() if wanted.where is None and hybrid is None else None
         assert pressure.values is not None
@@ -233,6 +236,17 @@ class Lookup:
                 found.notes.setdefault(f"derived: {variable.name} {words}")
             return scale * factor, offset * factor
         return unit_conversion(units, wanted.units, variable.name, origin)
+
+    def _check_one_member(self, found: Found) -> None:
+        """Refuse a field of several members of an ensemble, each in messages or files of its own."""
+        numbers = {layout: layout.variables["number"].values for layout in found.slots if "number" in layout.variables}
+        members = {n.item(): self._origin(layout) for layout, n in numbers.items() if n is not None and n.size == 1}
+        if len(members) > 1:
+            listed = ", ".join(map(str, sorted(members)))
+            raise InputError(
+                f"{members[max(members)]}: {' and '.join(found.names)} is there of the ensemble members {listed}; give "
+                f"one of them, for example by 'grib_copy -w number={min(members)} in.grib out.grib'."
+            )
 
     def _check_period(self, variable: StoredVariable, files: list[StoredFile]) -> None:
         """Refuse an accumulation over a period that nothing says."""

@@ -19,8 +19,20 @@ from numpy.typing import NDArray
 
 from climseg.errors import InputError
 from climseg.sources.netcdf3 import expected_size
-from climseg.sources.stored import LONGEST_COORDINATE, PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import (
+    LONGEST_COORDINATE,
+    PACKING,
+    Layout,
+    RawTime,
+    StoredFile,
+    StoredVariable,
+    holds_fill,
+    is_time,
+    unpack,
+)
 
+# Types whose values all occur: netCDF's default fill value does not count for them.
+_BYTES: Final = ("i1", "u1")
 # Bytes.
 _CHUNK_CACHE: Final = 1024
 # Global attributes by which a source is recognised; others (history) differ from file to file.
@@ -127,13 +139,15 @@ def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:
                     f"{path}: {name} has {steps:,} values; expected at most {LONGEST_COORDINATE:,} time steps in a "
                     "file. It may be damaged; copy or download it again."
                 )
-            time = _read_time(file, stored, variable)
+            time = _read_time(path, file, stored, variable, packing.get(name))
         if is_time(stored):
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
         elif _is_coordinate(stored, file):
             values = np.asarray(variable[...])
             if stored.dtype.kind == "S":  # rows of characters
                 values = netCDF4.chartostring(values)
+            elif name in packing:
+                values = unpack(values, packing[name])
             stored = StoredVariable(
                 name, stored.dims, stored.shape, stored.dtype, stored.attributes, stored.chunks, values
             )
@@ -161,8 +175,8 @@ def _variable(dataset: "netCDF4.Dataset", name: str) -> "netCDF4.Variable[Any]":
 def _describe(name: str, variable: "netCDF4.Variable[Any]") -> StoredVariable:
     attributes = {key: _attribute(variable, key) for key in variable.ncattrs() if key not in PACKING}
     dtype = variable.dtype if isinstance(variable.dtype, np.dtype) else np.dtype(object)
-    if dtype.kind == "f" and not {"_FillValue", "missing_value"} & attributes.keys():
-        attributes["_FillValue"] = dtype.type(netCDF4.default_fillvals[f"f{dtype.itemsize}"])
+    if dtype.kind in "iuf" and not {"_FillValue", "missing_value"} & attributes.keys() and dtype.str[1:] not in _BYTES:
+        attributes["_FillValue"] = dtype.type(netCDF4.default_fillvals[dtype.str[1:]])
     chunks = variable.chunking()  # a list, "contiguous", or None for classic files
     return StoredVariable(
         name,
@@ -203,13 +217,22 @@ def _comes_before(name: str, other: str) -> bool:
     return order.get(name.lower(), 2) < order.get(other.lower(), 2)
 
 
-def _read_time(file: "netCDF4.Dataset", stored: StoredVariable, variable: "netCDF4.Variable[Any]") -> RawTime:
+def _read_time(
+    path: str,
+    file: "netCDF4.Dataset",
+    stored: StoredVariable,
+    variable: "netCDF4.Variable[Any]",
+    packing: tuple[float, float] | None,
+) -> RawTime:
+    values = np.asarray(variable[...])
+    if holds_fill(values, stored):
+        raise InputError(f"{path}: {stored.name} holds missing values.")
     bounds = file.variables.get(str(stored.attributes.get("bounds", "")))
     wide = None if bounds is None or bounds.shape != (*stored.shape, 2) else np.asarray(_raw(bounds)[...])
     units, calendar = (stored.attributes.get(key) for key in ("units", "calendar"))
     return RawTime(
         stored.name,
-        np.asarray(variable[...]),
+        values if packing is None else unpack(values, packing),
         None if units is None else str(units),
         None if calendar is None else str(calendar),
         wide,

@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 # Files that one call of a helper process looks at.
 _BATCH: Final = 64
+# What lies beside data in archives.
+_TEXTS: Final = (".txt", ".md", ".html", ".pdf", ".json", ".xml")
 # Of the processor, for what takes milliseconds: HDF5 goes round in circles for some damaged headers.
 _NETCDF_SECONDS: Final = 10.0
 
@@ -45,10 +47,14 @@ def scan_files(paths: Sequence[str], storage_options: Mapping[str, Any] | None =
             try:
                 kind = file_format(member)
             except InputError as error:
+                if Path(name).suffix.lower() in _TEXTS or Path(name).name.startswith("."):
+                    log.info("%s is left aside", name)
+                    continue
                 raise InputError(str(error).replace(member, name)) from error
             if kind == "zip":
                 raise InputError(f"{name}: is an archive within an archive; unzip it first.")
             unpacked.append((member, name, kind))
+    stamps = {path: _stamp(path) for path, _, kind in unpacked if kind != "zarr"}
     scanned = _scan_isolated([(path, kind) for path, _, kind in unpacked if kind != "zarr"])
     parts: list[StoredFile] = []
     for path, origin, kind in unpacked:
@@ -58,13 +64,29 @@ def scan_files(paths: Sequence[str], storage_options: Mapping[str, Any] | None =
         found = scanned[path]
         if isinstance(found, InputError):
             raise InputError(str(found).replace(path, origin))
-        parts += [file if origin == path else replace(file, origin=origin) for file in found]
+        parts += [replace(file, origin=origin, stamp=stamps[path]) for file in found]
     return share_layouts(parts)
 
 
 def read_stored(file: StoredFile, name: str, key: tuple[Any, ...]) -> Any:
-    """Values of a part of one variable as they are stored, by the reader of the file's format."""
+    """Values of a part of one variable as they are stored, by the reader of the file's format.
+
+    Raises:
+        InputError: The file was damaged, removed, or changed since it was looked at.
+    """
+    if file.stamp is not None and Path(file.path).exists() and _stamp(file.path) != file.stamp:
+        raise InputError(
+            f"{file.origin}: was changed after it was opened, so that its values may mean something else; start again."
+        )
     return {"netcdf": netcdf.read, "grib": grib.read, "zarr_store": zarr_store.read}[file.format](file, name, key)
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    return status.st_size, status.st_mtime_ns
 
 
 def _scan_isolated(files: list[tuple[str, str]]) -> dict[str, list[StoredFile] | InputError]:

@@ -108,6 +108,7 @@ class StoredFile:
         seconds: Of accumulation, one per time, where the file says it beside the times (GRIB), else None.
         offsets: Where the message of each time begins (GRIB).
         options: For the reader (access to an object store).
+        stamp: Size and time of modification (ns) when it was looked at, or None for a store of many files.
     """
 
     path: str
@@ -119,11 +120,24 @@ class StoredFile:
     seconds: NDArray[np.float64] | None = None
     offsets: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    stamp: tuple[int, int] | None = None
 
 
 def is_time(variable: StoredVariable) -> bool:
     """Whether a variable is a time axis by its name or standard name."""
     return variable.name.lower() in TIMES or variable.attributes.get("standard_name") == "time"
+
+
+def unpack(values: NDArray[Any], packing: tuple[float, float]) -> NDArray[np.float64]:
+    """Values of a packed coordinate: scale_factor times the stored ones, plus add_offset."""
+    return np.asarray(values.astype(np.float64) * packing[0] + packing[1])
+
+
+def holds_fill(values: NDArray[Any], variable: StoredVariable) -> bool:
+    """Whether stored values hold one that means missing."""
+    fills = [variable.attributes.get(key) for key in ("_FillValue", "missing_value")]
+    numbers = [n for fill in fills if fill is not None for n in np.ravel(fill).tolist() if isinstance(n, int | float)]
+    return any(bool((values == n).any()) for n in numbers)
 
 
 def _is_axis(variable: StoredVariable) -> bool:

@@ -200,7 +200,8 @@ def join_times(
 def _without_times(files: Sequence[StoredFile]) -> list[StoredFile]:
     """The files as a reader needs them: they go to other processes, and there may be many."""
     return [
-        StoredFile(f.path, f.origin, f.format, f.layout, None, f.packing, None, f.offsets, f.options) for f in files
+        StoredFile(f.path, f.origin, f.format, f.layout, None, f.packing, None, f.offsets, f.options, f.stamp)
+        for f in files
     ]
 
 

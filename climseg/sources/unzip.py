@@ -1,6 +1,7 @@
 """Archives of several files, as the Climate Data Store sends them, often under a name that ends in .nc."""
 
 import atexit
+import os
 import shutil
 import tempfile
 import zipfile
@@ -25,7 +26,7 @@ def unzip(path: str, modified_ns: int) -> tuple[tuple[str, str], ...]:
         InputError: It is damaged or encrypted, holds no file, or there is no room for it.
     """
     folder = Path(tempfile.mkdtemp(prefix="climseg-unzipped-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
@@ -53,3 +54,9 @@ def unzip(path: str, modified_ns: int) -> tuple[tuple[str, str], ...]:
         raise InputError(
             f"{path}: cannot be unpacked ({error}); the archive is damaged. Copy or download it again."
         ) from error
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a folder at the end of the process that made it, not of one that was forked from it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from climseg.errors import InputError
 from climseg.sources.paths import is_url
-from climseg.sources.stored import LONGEST_COORDINATE, PACKING, Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import (
+    LONGEST_COORDINATE,
+    PACKING,
+    Layout,
+    RawTime,
+    StoredFile,
+    StoredVariable,
+    holds_fill,
+    is_time,
+    unpack,
+)
 
 # Set on a variable of which the store holds no chunk at all: every value would read as the fill value.
 EMPTY: Final = "climseg_empty"
@@ -35,6 +45,8 @@ def scan(path: str, options: dict[str, Any]) -> StoredFile:
         _open.cache_clear()  # the store may have been written anew
         _open_array.cache_clear()
         return _scan(path, _open(path, _frozen(options)), options)
+    except InputError:
+        raise
     except ImportError as error:
         raise InputError(
             f"{path}: cannot be opened ({error}); install the package for it: pip install 'climseg[cloud]'."
@@ -122,7 +134,10 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
             if variable.size > LONGEST_COORDINATE:
                 raise ValueError(f"{name} has {variable.size:,} values, more than {LONGEST_COORDINATE:,}")
             if time is None or name.lower() == "valid_time":
-                time = RawTime(name, variable.values, attributes.get("units"), attributes.get("calendar"))
+                if holds_fill(variable.values, stored):
+                    raise InputError(f"{path}: {name} holds missing values.")
+                values = unpack(variable.values, packing[name]) if name in packing else variable.values
+                time = RawTime(name, values, attributes.get("units"), attributes.get("calendar"))
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
         elif (
             variable.ndim <= 1
@@ -130,9 +145,8 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
             and variable.dtype.kind in "iuf"
             and not _along_time(ds, variable)
         ):
-            stored = StoredVariable(
-                name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, variable.values
-            )
+            values = unpack(variable.values, packing[name]) if name in packing else variable.values
+            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, values)
         elif not _has_chunks(path, name):
             stored = StoredVariable(
                 name, stored.dims, stored.shape, stored.dtype, attributes | {EMPTY: True}, stored.chunks

@@ -247,25 +247,24 @@ def _rain(scan: Scan, attributes: dict[str, Any], bounds: Any = None, units: str
     return accumulation_seconds(file, file.layout.variables["TMQ"])
 
 
-@pytest.mark.parametrize(
-    ("methods", "seconds"),
-    [
-        ("time: sum (interval: 6 hours)", 21600.0),
-        ("time: sum (interval: 1 hour comment: of steps)", 3600.0),
-        ("area: mean time: sum (interval: 30 minutes)", 1800.0),
-        ("time: sum (interval: 0.25 day)", 21600.0),
-        ("time:sum(interval: 1 hr)", 3600.0),
-    ],
-)
-def test_cell_methods_say_the_period(scan: Scan, methods: str, seconds: float) -> None:
-    assert _rain(scan, {"cell_methods": methods}).tolist() == [seconds, seconds]
-
-
-@pytest.mark.parametrize(
-    "methods", ["time: sum", "time: mean (interval: 6 hours)", "time: sum (interval: 2 months)", "area: sum"]
-)
-def test_cell_methods_without_an_interval_of_a_sum_say_no_period(scan: Scan, methods: str) -> None:
+@pytest.mark.parametrize("methods", ["time: sum", "time: sum (interval: 6 hours)", "area: sum"])
+def test_cell_methods_alone_say_no_period(scan: Scan, methods: str) -> None:
+    # The interval is the spacing of the data that were summed (CF conventions, section 7.3).
     assert _rain(scan, {"cell_methods": methods}) is None
+
+
+def test_bounds_count_and_not_the_interval_of_what_was_summed(scan: Scan) -> None:
+    days = [[-18.0, 6.0], [6.0, 30.0]]
+    found = _rain(scan, {"cell_methods": "time: sum (interval: 1 hour)"}, days)
+    assert found.tolist() == [86400.0, 86400.0]
+
+
+@pytest.mark.parametrize(
+    ("methods", "bounds"),
+    [("time: mean", [[0.0, 6.0], [6.0, 12.0]]), ("time: point", [[0.0, 6.0], [6.0, 12.0]]), ("", [[0.0, 9.97e36]] * 2)],
+)
+def test_bounds_of_means_and_unwritten_ones_say_no_period(scan: Scan, methods: str, bounds: Any) -> None:
+    assert _rain(scan, {"cell_methods": methods}, bounds) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -331,24 +332,26 @@ def test_bounds_of_the_times_divide_each_accumulation_by_its_own_period(write_fi
     np.testing.assert_allclose(open_era5(path)["PRECT"][:, 0, 0], [1e-6, 1e-6], rtol=1e-6)
 
 
-def test_the_interval_of_the_cell_methods_divides_an_accumulation(write_file: WriteFile) -> None:
-    path = write_file(
-        "a.nc", {"tp": (21.6, "kg m-2")}, attributes={"tp": {"cell_methods": "time: sum (interval: 6 hours)"}}
-    )
-    assert _only(open_era5(path), "PRECT") == pytest.approx(1e-6, rel=1e-6)
+def _with_bounds(path: Path, hours: int) -> Path:
+    """The same file with bounds of its times: each one ends a period of some hours."""
+    with netCDF4.Dataset(path, "a") as file:
+        time = file["time"]
+        seconds = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}[time.units.split()[0]]
+        file.createDimension("nv", 2)
+        bounds = file.createVariable("time_bnds", "f8", ("time", "nv"))
+        bounds[:] = np.stack([time[:] - hours * 3600 / seconds, time[:]], axis=1)
+        time.bounds = "time_bnds"
+    return path
 
 
 def test_what_the_file_says_of_the_period_counts_before_the_option(write_file: WriteFile) -> None:
-    path = write_file(
-        "a.nc", {"tp": (0.0216, "m")}, attributes={"tp": {"cell_methods": "time: sum (interval: 6 hours)"}}
-    )
+    path = _with_bounds(write_file("a.nc", {"tp": (0.0216, "m")}), 6)
     assert _only(open_era5(path, accumulation_hours=1.0), "PRECT") == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_the_option_serves_the_files_that_say_nothing_beside_those_that_do(write_file: WriteFile) -> None:
-    says = {"tp": {"cell_methods": "time: sum (interval: 6 hours)"}}
     paths = [
-        write_file("a.nc", {"tp": (0.0216, "m")}, attributes=says),
+        _with_bounds(write_file("a.nc", {"tp": (0.0216, "m")}), 6),
         write_file("b.nc", {"tp": (0.0036, "m")}, times=["2001-01-02"]),
     ]
     with pytest.raises(InputError, match=r"b\.nc: tp is accumulated over a period that the file does not say"):
@@ -360,14 +363,12 @@ def test_periods_follow_their_times_through_a_selection_and_a_sorting(write_file
     # Files of 1 and of 3 hours, out of order.
     paths = []
     for name, day, hours in (("a.nc", 2, 3), ("b.nc", 1, 1)):
-        says = {"tp": {"cell_methods": f"time: sum (interval: {hours} hours)"}}
         times = [f"2001-01-0{day}T00", f"2001-01-0{day}T12"]
-        paths.append(write_file(name, {"tp": (3.6 * hours, "mm")}, times=times, attributes=says))
+        paths.append(_with_bounds(write_file(name, {"tp": (3.6 * hours, "mm")}, times=times), hours))
     ds = open_era5(paths, period=["2001-01-01T12", "2001-01-02T00"])
     np.testing.assert_allclose(ds["PRECT"][:, 0, 0], [1e-6, 1e-6], rtol=1e-6)
 
-
-# The lowest level
+    # The lowest level
 
 
 def test_the_height_of_the_lowest_level_says_what_stands_in(write_file: WriteFile) -> None:

@@ -90,7 +90,7 @@ def test_an_archive_is_unpacked_once_and_anew_when_it_was_replaced(archive: Arch
     [
         ({}, "is a zip archive without any file in it"),
         ({"folder/": b""}, "is a zip archive without any file in it"),
-        ({"a.nc": 1, "read me.txt": b"hello"}, ":read me.txt: is a text file that begins with 'hello'"),
+        ({"a.nc": 1, "read me.dat": b"hello"}, ":read me.dat: is a text file that begins with 'hello'"),
         ({"a.nc": 1, "empty.nc": b""}, ":empty.nc: is empty"),
         ({"inner.zip": b"PK\x03\x04 and so on"}, ":inner.zip: is an archive within an archive; unzip it first"),
         ({"short.nc": b"CDF\x01\x00"}, ":short.nc: is a truncated netCDF file"),
@@ -171,3 +171,12 @@ def test_what_is_unpacked_goes_when_the_program_ends(archive: Archive, tmp_path:
     )
     assert done.stdout.startswith(str(room))
     assert list(room.iterdir()) == []
+
+
+def test_a_text_beside_the_data_is_left_aside(tmp_path: Path, write_file: Any) -> None:
+    inside = write_file("a.nc", {"t2m": (280.0, "K")})
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(inside, "a.nc")
+        file.writestr("README.txt", "hello")
+    assert (open_fields(archive, source="era5", channels=["TREFHT"])["TREFHT"] == 280.0).all()
