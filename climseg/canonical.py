@@ -178,6 +178,12 @@ def iso_times(ds: xr.Dataset) -> list[str]:
     return times
 
 
+def time_chunks(ds: xr.Dataset) -> tuple[int, ...]:
+    """Lengths of the longest dask chunks in time of any variable; single steps where nothing is lazy."""
+    lazy = [v.chunksizes["time"] for v in ds.variables.values() if v.chunks and "time" in v.dims]
+    return min(lazy, key=len) if lazy else (1,) * ds.sizes["time"]
+
+
 def check_values(channel: str, values: NDArray[np.float32], time: str, origin: str) -> None:
     """Refuse one time step of a channel when it holds missing or infinite values, or values that its unit cannot give.
 

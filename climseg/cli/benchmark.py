@@ -1,6 +1,5 @@
 """``climseg benchmark``: how fast this machine does a part of the work."""
 
-import json
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from climseg.atomic import atomic_file, check_writable
+from climseg.cli.json_file import json_path, write_json
 from climseg.cli.progress import progress_bar
 from climseg.errors import InputError, near_matches
 from climseg.sources.netcdf import files_kept_open
@@ -30,18 +29,14 @@ log = logging.getLogger(__name__)
 
 def run(configuration: DictConfig) -> None:
     """Measure, show, write."""
-    what, output = str(configuration.what), configuration.output
+    what = str(configuration.what)
     if what not in _BENCHMARKS:
         near = near_matches(what, _BENCHMARKS) or "."
         raise InputError(f"what={what}: no such benchmark{near} Known: {', '.join(_BENCHMARKS)}.")
-    if output is not None:
-        if Path(str(output)).suffix != ".json":
-            raise InputError(f"output={output}: the figures are JSON; give a name that ends in .json.")
-        check_writable(Path(str(output)))
+    output = None if configuration.output is None else json_path(configuration.output, "the figures are")
     figures = {"what": what} | _BENCHMARKS[what](configuration)
     if output is not None:
-        with atomic_file(Path(str(output))) as path:
-            path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        write_json(output, figures)
         log.info("figures: %s", output)
 
 

@@ -1,8 +1,6 @@
 """``climseg evaluate``: a network against the labels of a store."""
 
-import json
 import logging
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -10,10 +8,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from climseg.atomic import atomic_file, check_writable
 from climseg.cli.device import choose_device
+from climseg.cli.json_file import json_path, write_json
 from climseg.cli.progress import progress_bar
-from climseg.errors import InputError
 from climseg.evaluation.evaluate import confusion_on_store
 from climseg.evaluation.scores import score_table
 from climseg.training.contract import load_checkpoint
@@ -24,10 +21,9 @@ log = logging.getLogger(__name__)
 def run(configuration: DictConfig) -> None:
     """Count, score, show, write."""
     checkpoint = load_checkpoint(str(configuration.checkpoint))
-    output = Path(str(configuration.output or checkpoint.path.with_name(f"scores_{configuration.split}.json")))
-    if output.suffix != ".json":
-        raise InputError(f"output={output}: scores are JSON; give a name that ends in .json.")
-    check_writable(output)
+    output = json_path(
+        configuration.output or checkpoint.path.with_name(f"scores_{configuration.split}.json"), "scores are"
+    )
     with progress_bar("time steps") as progress:
         matrix = confusion_on_store(
             checkpoint,
@@ -43,8 +39,7 @@ def run(configuration: DictConfig) -> None:
         "store": str(configuration.data.store),
         "split": configuration.split,
     } | score_table(matrix)
-    with atomic_file(output) as partial:
-        partial.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    write_json(output, scores)
     Console().print(_table(scores))
     log.info("scores: %s", output)
 

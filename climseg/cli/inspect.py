@@ -1,9 +1,7 @@
 """``climseg inspect``: what files hold, what is strange in them, and what they are good for."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hydra
@@ -14,8 +12,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 import climseg
-from climseg.atomic import atomic_file, check_writable
 from climseg.cli.fields import input_paths, source_options
+from climseg.cli.json_file import json_path, write_json
 from climseg.cli.progress import progress_bar
 from climseg.errors import InputError
 from climseg.inspection.inspect import inspect_survey
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 def run(configuration: DictConfig) -> None:
     """Survey, read a sample, show, write."""
-    output = _report_path(configuration.output)
+    output = None if configuration.output is None else json_path(configuration.output, "the report is")
     steps = _steps(str(configuration.steps))
     checkpoint = None if configuration.checkpoint is None else str(configuration.checkpoint)
     contract = None if checkpoint is None else _contract(checkpoint)
@@ -45,21 +43,8 @@ def run(configuration: DictConfig) -> None:
         verdict = _checkpoint_verdict(f"checkpoint={checkpoint}", contract, survey, inspection)
         inspection = replace(inspection, verdicts=[*inspection.verdicts, verdict])
     if output is not None:
-        report = {"climseg": climseg.__version__, "input": paths} | asdict(inspection)
-        with atomic_file(output) as partial:
-            partial.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        write_json(output, {"climseg": climseg.__version__, "input": paths} | asdict(inspection))
     _show(inspection)
-
-
-def _report_path(value: object) -> Path | None:
-    """The JSON file to write; refused before any work when it cannot be."""
-    if value is None:
-        return None
-    output = Path(str(value))
-    if output.suffix != ".json":
-        raise InputError(f"output={output}: the report is JSON; give a name that ends in .json.")
-    check_writable(output)
-    return output
 
 
 def _steps(value: str) -> int | None:

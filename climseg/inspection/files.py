@@ -2,18 +2,16 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Final
 
 from climseg.inspection.report import FilesReport
 from climseg.sources.open import Survey
 from climseg.sources.paths import is_url
-
-_FORMATS: Final = {"netcdf": "netCDF", "grib": "GRIB", "zarr_store": "Zarr"}
+from climseg.sources.stored import FORMATS
 
 
 def describe_files(survey: Survey) -> FilesReport:
     """Number, size and formats of the files of an input."""
-    formats = {file.origin: _FORMATS[file.format] for file in survey.files}
+    formats = {file.origin: FORMATS[file.format] for file in survey.files}
     sizes = [_bytes(path) for path in survey.paths]
     return FilesReport(
         count=len(survey.paths),

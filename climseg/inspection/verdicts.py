@@ -6,12 +6,11 @@ from typing import Final
 from climseg.channels import CAM5_CHANNELS
 from climseg.inspection.remarks import share
 from climseg.inspection.report import MISSING, ChannelReport, Inspection, Verdict
+from climseg.labels.kurth2018 import COARSE_DEGREES
 from climseg.labels.needs import Needs
 
 # climseg prepare makes three splits, and each wants a step.
 _FEWEST_STEPS: Final = 3
-# Degrees: the heuristics warn of coarser grids.
-_COARSE: Final = 1.0
 
 
 def training_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Verdict:
@@ -74,7 +73,7 @@ def labels_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Ve
 def _coarse(inspection: Inspection) -> str:
     """A word on grids for which the heuristics' thresholds were not made."""
     step = max((max(grid.lat_spacing, grid.lon_spacing) for grid in inspection.grids), default=0.0)
-    if step <= _COARSE:
+    if step <= COARSE_DEGREES:
         return ""
     return f" The grid of {step:g} degrees is coarse for it and it may find little; see labels=kurth2018_coarse."
 

@@ -22,6 +22,8 @@ from climseg.labels.windows import box, cap, ring_means
 RIVER_CHANNELS: Final = ("TMQ",)
 COMMENT: Final = "Kurth et al. 2018 heuristic; per time step; without the two-day track rule"
 CYCLONE_CHANNELS: Final = (*CANDIDATE_CHANNELS, "TMQ", "PRECT")
+# Grids coarser than this are warned of.
+COARSE_DEGREES: Final = 1.0
 _RIVERS_OPTION: Final = "labels.tropical_cyclones=false"
 _RIVERS_ALONE: Final = f"Tropical cyclones need that; set {_RIVERS_OPTION} to label rivers alone."
 logger = logging.getLogger(__name__)
@@ -275,7 +277,7 @@ def _require(ds: xr.Dataset, channels: tuple[str, ...]) -> None:
 def _warn_if_coarse(lat: Floats, lon: Floats, tropical_cyclones: bool, relaxed: bool) -> None:
     """Say once which criteria mean little on a grid coarser than 1 degree."""
     step = max(spacing(lat), spacing(lon))
-    if step <= 1.0:
+    if step <= COARSE_DEGREES:
         return
     missed = "wide rivers" + (" and most tropical cyclones" if tropical_cyclones else "")
     logger.warning(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from climseg.canonical import orient
 from climseg.errors import InputError
-from climseg.sources.stored import LARGEST_GRID, Layout, RawTime, StoredFile, StoredVariable, is_time
+from climseg.sources.stored import LARGEST_GRID, Layout, RawTime, StoredFile, StoredVariable, is_time, time_rank
 from climseg.units import is_convertible, unit_conversion
 
 LATITUDES: Final = ("lat", "latitude")
@@ -169,10 +169,12 @@ def pressure_axis(layout: Layout, variable: StoredVariable) -> StoredVariable | 
 
     By name, else by units of pressure.
     """
+    if hybrid_axis(layout, variable) is not None:
+        return None
     named = str(variable.attributes.get("coordinates", "")).split()
     for name in (*variable.dims, *named):
         axis = layout.variables.get(name)
-        if axis is None or axis.values is None or len(axis.dims) > 1 or hybrid_axis(layout, variable) is not None:
+        if axis is None or axis.values is None or len(axis.dims) > 1:
             continue
         if axis.dims and axis.dims[0] not in variable.dims:
             continue
@@ -247,7 +249,7 @@ def _degrees(axis: StoredVariable) -> NDArray[np.float64]:
 
 def _time_dimension(layout: Layout) -> str | None:
     times = [v for v in layout.variables.values() if is_time(v)]
-    times.sort(key=lambda v: {"valid_time": 0, "time": 1}.get(v.name.lower(), 2))
+    times.sort(key=lambda v: time_rank(v.name))
     if times:
         return times[0].dims[0] if times[0].dims else None
     return "time" if "time" in layout.sizes else None

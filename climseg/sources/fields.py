@@ -13,7 +13,7 @@ from climseg.errors import InputError
 from climseg.sources.axes import Axes, accumulation_seconds, axes_of, hybrid_axis, pressure_axis, times_of
 from climseg.sources.recipes import EQUIVALENTS, LOWEST_LEVEL, MODEL_LEVELS, PRESSURE_LEVELS, Field
 from climseg.sources.series import Slot
-from climseg.sources.stored import Layout, StoredFile, StoredVariable
+from climseg.sources.stored import Layout, StoredFile, StoredVariable, fills_of
 from climseg.sources.table import NameTable
 from climseg.sources.zarr_store import EMPTY
 from climseg.units import is_convertible, unit_conversion
@@ -37,9 +37,14 @@ class Found:
     pressures: dict[Layout, tuple[float, ...]] = field(default_factory=dict)
     hybrid: tuple[Any, Any, float] | None = None
 
+    @property
+    def levels_apart(self) -> bool:
+        """Whether the levels of a column lie in layouts of their own."""
+        return bool(self.pressures) and all(slot.levels is None for slot in self.slots.values())
+
     def leading(self) -> list[Layout]:
         """The layouts that give the field its times: all, or those of one level where levels lie apart."""
-        if not self.pressures or any(slot.levels is not None for slot in self.slots.values()):
+        if not self.levels_apart:
             return list(self.slots)
         first = min(self.pressures.values())
         return [layout for layout in self.slots if self.pressures[layout] == first]
@@ -203,7 +208,7 @@ class Lookup:
             versions=versions,
             rows=axes.rows,
             columns=axes.columns,
-            fills=_fills(variable),
+            fills=fills_of(variable),
             scale=scale,
             offset=offset,
             time_chunk=chunk,
@@ -307,27 +312,6 @@ def _versions(layout: Layout, size: int, origin: str) -> tuple[int, int | None]:
     if "1" not in names:
         return names.index("5"), None
     return names.index("1"), names.index("5") if "5" in names else None
-
-
-def _fills(variable: StoredVariable) -> tuple[float, ...]:
-    """Stored values that mean missing."""
-    fills: list[float] = []
-    for key in ("_FillValue", "missing_value"):
-        value = variable.attributes.get(key)
-        if value is None or np.asarray(value).dtype.kind not in "iuf":
-            continue
-        for number in np.ravel(value).tolist():
-            whole = variable.dtype.kind == "f" or (np.isfinite(number) and float(number).is_integer())
-            if whole and _holds(variable.dtype, number):
-                fills.append(float(number))
-    return tuple(dict.fromkeys(f for f in fills if not np.isnan(f)))
-
-
-def _holds(dtype: np.dtype[Any], number: float) -> bool:
-    if dtype.kind == "f":
-        return True
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= number <= limits.max)
 
 
 def _check_labels(variable: StoredVariable, origin: str) -> None:

@@ -140,9 +140,8 @@ def _part(path: str, messages: list[_Message]) -> list[StoredFile]:
     keys = messages[0].keys
     if keys["gridType"] not in _REGULAR or keys["alternativeRowScanning"]:
         # Kept, so that asking for it is refused by the name of its grid.
-        layout = Layout({"values": StoredVariable("values", ("grid",), (1,), np.dtype("f4"), {})})
-        attributes = {"gridType": str(keys["gridType"])}
-        return [StoredFile(path, path, "grib", Layout(layout.variables, attributes), None)]
+        values = StoredVariable("values", ("grid",), (1,), np.dtype("f4"), {})
+        return [StoredFile(path, path, "grib", Layout({"values": values}, {"gridType": str(keys["gridType"])}), None)]
     messages = sorted(messages, key=lambda m: (m.keys["validityDate"], m.keys["validityTime"]))
     lat, lon = _axes(messages[0])
     on_pressure = keys["typeOfLevel"] in ("isobaricInhPa", "isobaricInPa")

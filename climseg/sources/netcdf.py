@@ -8,8 +8,9 @@ safe with threads. So any dask scheduler is safe (xarray issues 9779 and 7990), 
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,14 +22,15 @@ from climseg.errors import InputError
 from climseg.sources.netcdf3 import expected_size
 from climseg.sources.stored import (
     LONGEST_COORDINATE,
-    PACKING,
     Layout,
     RawTime,
     StoredFile,
     StoredVariable,
-    holds_fill,
     is_time,
+    raw_time,
+    time_rank,
     unpack,
+    without_packing,
 )
 
 # Types whose values all occur: netCDF's default fill value does not count for them.
@@ -75,11 +77,9 @@ def read(file: StoredFile, name: str, key: tuple[Any, ...]) -> NDArray[Any]:
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK  # xarray is not needed to scan
 
     try:
-        with NETCDF4_PYTHON_LOCK:
+        with files_kept_open(), NETCDF4_PYTHON_LOCK:
             kept = _kept.datasets
-            if kept is None:
-                with netCDF4.Dataset(file.path) as dataset:
-                    return np.asarray(_raw(_variable(dataset, name))[key])
+            assert kept is not None
             if file.path not in kept:
                 kept[file.path] = netCDF4.Dataset(file.path)
             variable = _raw(_variable(kept[file.path], name))
@@ -128,29 +128,28 @@ def _scan(path: str, file: "netCDF4.Dataset") -> StoredFile:
     variables: dict[str, StoredVariable] = {}
     packing: dict[str, tuple[float, float]] = {}
     time: RawTime | None = None
-    for name, variable in _all_variables(file).items():
-        stored = _describe(name, _raw(variable))
-        pack = {key: _attribute(variable, key) for key in PACKING if key in variable.ncattrs()}
-        if pack:
-            packing[name] = (float(pack.get("scale_factor", 1.0)), float(pack.get("add_offset", 0.0)))
-        if is_time(stored) and (time is None or _comes_before(name, time.name)):
+    found = _all_variables(file)
+    described = {name: _describe(name, _raw(variable)) for name, variable in found.items()}
+    for name, (stored, pack) in described.items():
+        variable = found[name]
+        if pack is not None:
+            packing[name] = pack
+        if is_time(stored) and (time is None or time_rank(name) < time_rank(time.name)):
             if (steps := math.prod(stored.shape)) > LONGEST_COORDINATE:
                 raise InputError(
                     f"{path}: {name} has {steps:,} values; expected at most {LONGEST_COORDINATE:,} time steps in a "
                     "file. It may be damaged; copy or download it again."
                 )
-            time = _read_time(path, file, stored, variable, packing.get(name))
+            time = raw_time(path, stored, np.asarray(variable[...]), pack, _bounds(file, stored))
         if is_time(stored):
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
-        elif _is_coordinate(stored, file):
+        elif _is_coordinate(stored, described):
             values = np.asarray(variable[...])
             if stored.dtype.kind == "S":  # rows of characters
                 values = netCDF4.chartostring(values)
-            elif name in packing:
-                values = unpack(values, packing[name])
-            stored = StoredVariable(
-                name, stored.dims, stored.shape, stored.dtype, stored.attributes, stored.chunks, values
-            )
+            elif pack is not None:
+                values = unpack(values, pack)
+            stored = replace(stored, values=values)
         variables[name] = stored
     attributes: dict[str, Any] = {key: str(file.getncattr(key)) for key in _ATTRIBUTES if key in file.ncattrs()}
     return StoredFile(path, path, "netcdf", Layout(variables, attributes), time, packing)
@@ -172,13 +171,14 @@ def _variable(dataset: "netCDF4.Dataset", name: str) -> "netCDF4.Variable[Any]":
     return variable
 
 
-def _describe(name: str, variable: "netCDF4.Variable[Any]") -> StoredVariable:
-    attributes = {key: _attribute(variable, key) for key in variable.ncattrs() if key not in PACKING}
+def _describe(name: str, variable: "netCDF4.Variable[Any]") -> tuple[StoredVariable, tuple[float, float] | None]:
+    """A variable without values, and how it is packed."""
+    attributes, packing = without_packing({key: _attribute(variable, key) for key in variable.ncattrs()})
     dtype = variable.dtype if isinstance(variable.dtype, np.dtype) else np.dtype(object)
     if dtype.kind in "iuf" and not {"_FillValue", "missing_value"} & attributes.keys() and dtype.str[1:] not in _BYTES:
         attributes["_FillValue"] = dtype.type(netCDF4.default_fillvals[dtype.str[1:]])
     chunks = variable.chunking()  # a list, "contiguous", or None for classic files
-    return StoredVariable(
+    stored = StoredVariable(
         name,
         tuple(variable.dimensions),
         tuple(variable.shape),
@@ -186,6 +186,7 @@ def _describe(name: str, variable: "netCDF4.Variable[Any]") -> StoredVariable:
         attributes,
         tuple(chunks) if isinstance(chunks, list) else None,
     )
+    return stored, packing
 
 
 def _attribute(variable: "netCDF4.Variable[Any]", key: str) -> Any:
@@ -196,7 +197,7 @@ def _attribute(variable: "netCDF4.Variable[Any]", key: str) -> Any:
         return None
 
 
-def _is_coordinate(variable: StoredVariable, file: "netCDF4.Dataset") -> bool:
+def _is_coordinate(variable: StoredVariable, others: Mapping[str, tuple[StoredVariable, Any]]) -> bool:
     """Whether values are read at once: scalars and short axes, but nothing along the time or without numbers."""
     size = math.prod(variable.shape)
     if size > LONGEST_COORDINATE:
@@ -208,35 +209,13 @@ def _is_coordinate(variable: StoredVariable, file: "netCDF4.Dataset") -> bool:
     if " since " in str(variable.attributes.get("units", "")):
         return False
     along = variable.dims[0] if variable.dims else ""
-    named = file.variables.get(along)
-    return named is None or not is_time(_describe(along, named))
+    return along not in others or not is_time(others[along][0])
 
 
-def _comes_before(name: str, other: str) -> bool:
-    order = {"valid_time": 0, "time": 1}
-    return order.get(name.lower(), 2) < order.get(other.lower(), 2)
-
-
-def _read_time(
-    path: str,
-    file: "netCDF4.Dataset",
-    stored: StoredVariable,
-    variable: "netCDF4.Variable[Any]",
-    packing: tuple[float, float] | None,
-) -> RawTime:
-    values = np.asarray(variable[...])
-    if holds_fill(values, stored):
-        raise InputError(f"{path}: {stored.name} holds missing values.")
-    bounds = file.variables.get(str(stored.attributes.get("bounds", "")))
-    wide = None if bounds is None or bounds.shape != (*stored.shape, 2) else np.asarray(_raw(bounds)[...])
-    units, calendar = (stored.attributes.get(key) for key in ("units", "calendar"))
-    return RawTime(
-        stored.name,
-        values if packing is None else unpack(values, packing),
-        None if units is None else str(units),
-        None if calendar is None else str(calendar),
-        wide,
-    )
+def _bounds(file: "netCDF4.Dataset", time: StoredVariable) -> NDArray[Any] | None:
+    """The bounds (time, 2) of a time variable, or None."""
+    bounds = file.variables.get(str(time.attributes.get("bounds", "")))
+    return None if bounds is None or bounds.shape != (*time.shape, 2) else np.asarray(_raw(bounds)[...])
 
 
 def _raw(variable: "netCDF4.Variable[Any]") -> "netCDF4.Variable[Any]":

@@ -22,7 +22,7 @@ from climseg.sources.recipes import LOWEST_LEVEL, MODEL_LEVELS, PRESSURE_LEVELS,
 from climseg.sources.request import check_request
 from climseg.sources.scan import scan_files
 from climseg.sources.series import Series
-from climseg.sources.stored import StoredFile
+from climseg.sources.stored import FORMATS, StoredFile
 from climseg.sources.table import NameTable, built_in_table, read_table, table_names
 from climseg.sources.timeline import JoinedTimes, Timeline, join_times
 from climseg.sources.zarr_store import EMPTY
@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 
 # A dask chunk holds no more than this of one field, whatever chunks the files are stored in.
 _LARGEST_CHUNK: Final = 16 * 2**20
-_FORMATS: Final = {"netcdf": "netCDF", "grib": "GRIB", "zarr_store": "Zarr"}
 SOURCES: Final = ("auto", "cam5", "climatenet", "deepcam", "era5", "merra2", "gfs", "generic")
 
 
@@ -463,7 +462,7 @@ def _origin_in_words(survey: Survey) -> str:
     """What the files are, as far as they say so themselves."""
     if survey.source == "deepcam":
         return "DeepCAM HDF5"
-    formats = " and ".join(dict.fromkeys(_FORMATS[file.format] for file in survey.files))
+    formats = " and ".join(dict.fromkeys(FORMATS[file.format] for file in survey.files))
     title = survey.table.title
     return f"{title} {formats}" if _marked(survey.table, survey.files) else f"{formats} with names of {title}"
 
@@ -499,10 +498,9 @@ def _array(
 ) -> xr.DataArray:
     """One field on (time, [level,] lat, lon), lazy."""
     file_of, step_of = times.position(wanted)
-    files = times.files
-    if wanted.where == PRESSURE_LEVELS and all(slot.levels is None for slot in found.slots.values()):
-        return _stacked(wanted, found, survey, times, chunks, coordinates)
-    series = Series(wanted.name, files, found.slots, file_of, step_of, times.index)
+    if found.levels_apart:
+        return _stacked(wanted, found, times, chunks, coordinates)
+    series = Series(wanted.name, times.files, found.slots, file_of, step_of, times.index)
     array = xr.DataArray(_lazy(series, chunks), dims=_dims(series), coords=dict(coordinates))
     if wanted.where == PRESSURE_LEVELS:
         return array.assign_coords(pressure=("level", np.array(next(iter(found.pressures.values())))))
@@ -517,7 +515,6 @@ def _array(
 def _stacked(
     wanted: Field,
     found: Found,
-    survey: Survey,
     times: JoinedTimes,
     chunks: tuple[int, ...],
     coordinates: Mapping[str, Any],

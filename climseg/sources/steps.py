@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from dask.base import optimize
 
+from climseg.canonical import time_chunks
 from climseg.sources.netcdf import files_kept_open
 
 # Time steps whose part of the graph is cut out at once: dask goes through all of a graph whenever anything is computed.
@@ -37,8 +38,5 @@ def read_steps(ds: xr.Dataset) -> Iterator[xr.Dataset]:
 
 def time_blocks(ds: xr.Dataset) -> list[tuple[int, int]]:
     """First step and the one after the last of each run of time steps that share a chunk, by the longest chunks."""
-    chunkings = [v.chunksizes["time"] for v in ds.variables.values() if v.chunks and "time" in v.dims]
-    if not chunkings:
-        return [(i, i + 1) for i in range(ds.sizes["time"])]
-    stops = np.cumsum(min(chunkings, key=len)).tolist()
+    stops = np.cumsum(time_chunks(ds)).tolist()
     return list(zip([0, *stops[:-1]], stops, strict=True))

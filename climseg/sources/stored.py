@@ -8,10 +8,13 @@ costs its path and its times, and what follows from a layout is worked out once.
 import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from climseg.errors import InputError
 
 # Lower-case names; the first that a file has is taken. valid_time before time: where a file has both, time is the start
 # of the forecast.
@@ -21,6 +24,8 @@ PACKING: Final = ("scale_factor", "add_offset")
 # More than any file has: beyond these a damaged header would fill the memory. A step of the largest grid takes 1 GiB.
 LONGEST_COORDINATE: Final = 4_000_000
 LARGEST_GRID: Final = 2**28
+# The readers' modules, and what people call their formats.
+FORMATS: Final = {"netcdf": "netCDF", "grib": "GRIB", "zarr_store": "Zarr"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Layout:
     variables: Mapping[str, StoredVariable]
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def sizes(self) -> dict[str, int]:
         """Sizes of all dimensions."""
         return {dim: size for v in self.variables.values() for dim, size in v.sizes.items()}
@@ -128,16 +133,67 @@ def is_time(variable: StoredVariable) -> bool:
     return variable.name.lower() in TIMES or variable.attributes.get("standard_name") == "time"
 
 
+def time_rank(name: str) -> int:
+    """The place of a time variable among those of a file, of which the first is taken: TIMES, then others."""
+    return TIMES.index(name.lower()) if name.lower() in TIMES else len(TIMES)
+
+
+def raw_time(
+    origin: str,
+    variable: StoredVariable,
+    values: NDArray[Any],
+    packing: tuple[float, float] | None,
+    bounds: NDArray[Any] | None = None,
+) -> RawTime:
+    """A time variable as its file has it, unpacked.
+
+    Raises:
+        InputError: A time is missing.
+    """
+    if any(bool((values == fill).any()) for fill in fills_of(variable)):
+        raise InputError(f"{origin}: {variable.name} holds missing values.")
+    units, calendar = (variable.attributes.get(key) for key in ("units", "calendar"))
+    return RawTime(
+        variable.name,
+        values if packing is None else unpack(values, packing),
+        None if units is None else str(units),
+        None if calendar is None else str(calendar),
+        bounds,
+    )
+
+
+def without_packing(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[float, float] | None]:
+    """The attributes of a variable without scale_factor and add_offset, and these, or None where it has neither."""
+    rest = {key: value for key, value in attributes.items() if key not in PACKING}
+    if len(rest) == len(attributes):
+        return rest, None
+    return rest, (float(attributes.get("scale_factor", 1.0)), float(attributes.get("add_offset", 0.0)))
+
+
 def unpack(values: NDArray[Any], packing: tuple[float, float]) -> NDArray[np.float64]:
     """Values of a packed coordinate: scale_factor times the stored ones, plus add_offset."""
     return np.asarray(values.astype(np.float64) * packing[0] + packing[1])
 
 
-def holds_fill(values: NDArray[Any], variable: StoredVariable) -> bool:
-    """Whether stored values hold one that means missing."""
-    fills = [variable.attributes.get(key) for key in ("_FillValue", "missing_value")]
-    numbers = [n for fill in fills if fill is not None for n in np.ravel(fill).tolist() if isinstance(n, int | float)]
-    return any(bool((values == n).any()) for n in numbers)
+def fills_of(variable: StoredVariable) -> tuple[float, ...]:
+    """Stored values that mean missing."""
+    fills: list[float] = []
+    for key in ("_FillValue", "missing_value"):
+        value = variable.attributes.get(key)
+        if value is None or np.asarray(value).dtype.kind not in "iuf":
+            continue
+        for number in np.ravel(value).tolist():
+            whole = variable.dtype.kind == "f" or (np.isfinite(number) and float(number).is_integer())
+            if whole and _holds(variable.dtype, number):
+                fills.append(float(number))
+    return tuple(dict.fromkeys(f for f in fills if not np.isnan(f)))
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    if dtype.kind == "f":
+        return True
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= number <= limits.max)
 
 
 def _is_axis(variable: StoredVariable) -> bool:

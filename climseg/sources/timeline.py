@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -199,10 +199,7 @@ def join_times(
 
 def _without_times(files: Sequence[StoredFile]) -> list[StoredFile]:
     """The files as a reader needs them: they go to other processes, and there may be many."""
-    return [
-        StoredFile(f.path, f.origin, f.format, f.layout, None, f.packing, None, f.offsets, f.options, f.stamp)
-        for f in files
-    ]
+    return [replace(file, time=None, seconds=None) for file in files]
 
 
 def _check_same_grid(files: Sequence[StoredFile]) -> None:

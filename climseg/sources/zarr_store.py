@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,14 +18,15 @@ from climseg.errors import InputError
 from climseg.sources.paths import is_url
 from climseg.sources.stored import (
     LONGEST_COORDINATE,
-    PACKING,
     Layout,
     RawTime,
     StoredFile,
     StoredVariable,
-    holds_fill,
     is_time,
+    raw_time,
+    time_rank,
     unpack,
+    without_packing,
 )
 
 # Set on a variable of which the store holds no chunk at all: every value would read as the fill value.
@@ -118,10 +120,9 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
     time: RawTime | None = None
     for key, variable in ds.variables.items():
         name = str(key)
-        attributes = {k: v for k, v in variable.attrs.items() if k not in PACKING}
-        pack = {k: variable.attrs[k] for k in PACKING if k in variable.attrs}
-        if pack:
-            packing[name] = (float(pack.get("scale_factor", 1.0)), float(pack.get("add_offset", 0.0)))
+        attributes, pack = without_packing(variable.attrs)
+        if pack is not None:
+            packing[name] = pack
         stored = StoredVariable(
             name,
             tuple(map(str, variable.dims)),
@@ -133,11 +134,8 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
         if is_time(stored):
             if variable.size > LONGEST_COORDINATE:
                 raise ValueError(f"{name} has {variable.size:,} values, more than {LONGEST_COORDINATE:,}")
-            if time is None or name.lower() == "valid_time":
-                if holds_fill(variable.values, stored):
-                    raise InputError(f"{path}: {name} holds missing values.")
-                values = unpack(variable.values, packing[name]) if name in packing else variable.values
-                time = RawTime(name, values, attributes.get("units"), attributes.get("calendar"))
+            if time is None or time_rank(name) < time_rank(time.name):
+                time = raw_time(path, stored, variable.values, pack)
             stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, {"standard_name": "time"})
         elif (
             variable.ndim <= 1
@@ -145,12 +143,9 @@ def _scan(path: str, ds: xr.Dataset, options: dict[str, Any]) -> StoredFile:
             and variable.dtype.kind in "iuf"
             and not _along_time(ds, variable)
         ):
-            values = unpack(variable.values, packing[name]) if name in packing else variable.values
-            stored = StoredVariable(name, stored.dims, stored.shape, stored.dtype, attributes, stored.chunks, values)
+            stored = replace(stored, values=variable.values if pack is None else unpack(variable.values, pack))
         elif not _has_chunks(path, name):
-            stored = StoredVariable(
-                name, stored.dims, stored.shape, stored.dtype, attributes | {EMPTY: True}, stored.chunks
-            )
+            stored = replace(stored, attributes=attributes | {EMPTY: True})
         variables[name] = stored
     attributes = {str(k): str(v) for k, v in ds.attrs.items()}
     return StoredFile(path, path, "zarr_store", Layout(variables, attributes), time, packing, options=options)

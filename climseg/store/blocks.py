@@ -13,7 +13,7 @@ import xarray as xr
 from dask.base import optimize
 from numpy.typing import NDArray
 
-from climseg.canonical import check_values, iso_times
+from climseg.canonical import check_values, iso_times, time_chunks
 from climseg.channels import CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.store.info import write_image, write_mask
@@ -76,7 +76,7 @@ def time_blocks(ds: xr.Dataset, channels: Sequence[str], done: Container[int] = 
     step = bytes_per_step(ds, channels)
     joined, largest = max(1, _WORTH_A_TASK // step), max(1, _LARGEST_BLOCK // step)
     ends = [0]  # of the blocks
-    for start, stop in pairwise([0, *np.cumsum(_chunks_in_time(ds, channels)).tolist()]):
+    for start, stop in pairwise([0, *np.cumsum(time_chunks(ds[list(channels)])).tolist()]):
         if len(ends) > 1 and stop - ends[-2] <= joined:
             ends[-1] = stop
         else:
@@ -139,12 +139,6 @@ def write_block(segment: Segment, block: Block) -> dict[int, SampleStatistics]:
         write_mask(segment.folder, block.start + offset, masks[offset])
         written[block.start + offset] = sample_statistics(image, masks[offset])
     return written
-
-
-def _chunks_in_time(ds: xr.Dataset, channels: Sequence[str]) -> tuple[int, ...]:
-    """Lengths of the longest dask chunks in time of any channel; single steps where nothing is lazy."""
-    lazy = [ds[c].chunksizes["time"] for c in channels if ds[c].chunks is not None]
-    return min(lazy, key=len) if lazy else (1,) * ds.sizes["time"]
 
 
 def _runs(start: int, stop: int, done: Container[int]) -> Iterator[Block]:
