@@ -137,6 +137,17 @@ def restore_orientation(ds: xr.Dataset) -> xr.Dataset:
     return out
 
 
+def source_longitude(ds: xr.Dataset, lon: float) -> float:
+    """A longitude in degrees in the convention of the source file: from its westernmost one eastward.
+
+    Args:
+        ds: Canonical Dataset.
+        lon: Degrees, in any convention.
+    """
+    west = float(np.min(ds["lon"].attrs.get(SOURCE_VALUES, ds["lon"].values)))
+    return west + (lon - west) % 360.0
+
+
 def check_canonical(ds: xr.Dataset, channels: Iterable[str] = (), origin: str = "the Dataset") -> None:
     """Raise InputError with the first thing that makes ``ds`` not canonical, or that ``channels`` need and it lacks."""
     for name in DIMS:

@@ -73,6 +73,22 @@ CHANNELS: Final[dict[str, Channel]] = {
             "kg m-1 s-1",
             (0.0, 1e4),
         ),
+        Channel(
+            "UIVT",
+            "eastward vertically integrated water vapour transport",
+            "eastward_atmosphere_water_vapor_transport_across_unit_distance",
+            "kg m-1 s-1",
+            (-1e4, 1e4),
+        ),
+        Channel(
+            "VIVT",
+            "northward vertically integrated water vapour transport",
+            "northward_atmosphere_water_vapor_transport_across_unit_distance",
+            "kg m-1 s-1",
+            (-1e4, 1e4),
+        ),
+        Channel("Z300", "geopotential height at 300 hPa", "geopotential_height", "m", (7000.0, 11000.0), 300),
+        Channel("Z500", "geopotential height at 500 hPa", "geopotential_height", "m", (4000.0, 6800.0), 500),
         Channel("VRT850", "relative vorticity at 850 hPa", "atmosphere_relative_vorticity", "s-1", (-0.05, 0.05), 850),
         Channel("WS850", "wind speed at 850 hPa", "wind_speed", "m s-1", (0.0, 150.0), 850),
     )

@@ -3,6 +3,8 @@
 Latitudes and longitudes are in degrees, lengths in metres, areas in square metres.
 """
 
+from collections import defaultdict
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -36,15 +38,18 @@ def is_periodic(lon: ArrayLike) -> bool:
 def cell_edges(lat: ArrayLike) -> Floats:
     """Edges (lat + 1,) of latitude cells in degrees: midway between centres, never beyond the poles.
 
-    The outermost cells reach as far outward as inward, or to the pole if it is nearer.
+    The outermost cells reach as far outward as inward, or to the pole where it is nearer than another row would be, as
+    on a Gaussian grid.
     """
     centres = np.asarray(lat, dtype=np.float64)
     if centres.size == 1:
         raise ValueError("one latitude has no cell edges; at least two are needed")
     middles = 0.5 * (centres[1:] + centres[:-1])
-    first = 2 * centres[0] - middles[0]
-    last = 2 * centres[-1] - middles[-1]
-    return np.asarray(np.clip(np.concatenate([[first], middles, [last]]), -90.0, 90.0))
+    edges = np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
+    for end, inner in ((0, 1), (-1, -2)):
+        if 90.0 - abs(centres[end]) < 0.999 * abs(centres[end] - centres[inner]):
+            edges[end] = np.copysign(90.0, centres[end])
+    return np.asarray(np.clip(edges, -90.0, 90.0))
 
 
 def cell_area(lat: ArrayLike, lon: ArrayLike) -> Floats:
@@ -119,8 +124,80 @@ def destination(lat: ArrayLike, lon: ArrayLike, bearing: ArrayLike, distance: Ar
     """
     phi, beta, delta = (np.radians(np.asarray(a, dtype=np.float64)) for a in (lat, bearing, distance))
     sine = np.sin(phi) * np.cos(delta) + np.cos(phi) * np.sin(delta) * np.cos(beta)
-    turn = np.arctan2(np.sin(beta) * np.sin(delta) * np.cos(phi), np.cos(delta) - np.sin(phi) * sine)
+    # Both parts without their common factor cos(phi), so that at a pole the bearings still lead to all meridians.
+    ahead = np.cos(phi) * np.cos(delta) - np.sin(phi) * np.sin(delta) * np.cos(beta)
+    turn = np.arctan2(np.sin(beta) * np.sin(delta), ahead)
     return np.degrees(np.arcsin(np.clip(sine, -1.0, 1.0))), np.asarray(lon, dtype=np.float64) + np.degrees(turn)
+
+
+def ring_laplacian(field: ArrayLike, lat: ArrayLike, lon: ArrayLike, radius: float = 10.0) -> Floats:
+    """Laplacian (lat, lon) of a field over rings of 8 points: ``sum_k (4 / 8) (f_k - f_0) / d^2``, d in radians.
+
+    As in TempestExtremes (Ullrich et al. 2021, SpineARs), in the field's unit per square radian. The points lie at
+    ``radius`` in the directions of the compass, over the poles and over the seam where the grid closes; their values
+    are interpolated bilinearly, where TempestExtremes takes the nearest cell.
+
+    Args:
+        field: (lat, lon); a missing value (NaN) makes every cell whose ring needs it missing.
+        lat: (lat,) degrees, ascending, at least 2. The grid goes on beyond a pole that its outermost row lies on, or is
+            nearer to than to the next row (as in a Gaussian grid).
+        lon: (lon,) degrees, ascending and evenly spaced. On an open grid a cell is NaN whose ring leaves the area
+            between the outer cell centres.
+        radius: d in degrees of arc.
+    """
+    rows, columns = np.asarray(lat, dtype=np.float64), np.asarray(lon, dtype=np.float64)
+    closed, width = is_periodic(columns), columns.size
+    centre = np.asarray(field, dtype=np.float64)
+    beyond = centre if closed else np.full_like(centre, np.nan)
+    # A shift of the columns is a slice of the field beside itself, or between missing values on an open grid.
+    tripled = np.concatenate([beyond, centre, beyond], axis=1)
+    result, term = np.zeros_like(centre), np.empty(width)
+    for row, ring in enumerate(_rings(rows.tobytes(), spacing(columns), width, closed, radius)):
+        total = result[row]
+        for source, start, weight in ring:
+            np.multiply(tripled[source, start : start + width], weight, out=term)
+            total += term
+        if not ring:
+            total[:] = np.nan
+    return np.asarray(4.0 / np.radians(radius) ** 2 * (result - centre))
+
+
+@lru_cache(maxsize=4)
+def _rings(
+    lat_bytes: bytes, step: float, width: int, closed: bool, radius: float
+) -> tuple[tuple[tuple[int, int, float], ...], ...]:
+    """For each latitude what the mean over its ring takes: source row, first column of the tripled field, weight.
+
+    A ring that leaves the latitudes of the grid takes nothing.
+    """
+    lat = np.frombuffer(lat_bytes)
+    gap, between = 90.0 - np.abs(lat[[0, -1]]), np.abs(np.diff(lat)[[0, -1]])
+    south, north = (gap > 1e-6) & (gap < between - 1e-6)
+    # Rows with those beyond the poles: the outermost ones again, half a turn on.
+    source = np.arange(-1 if south else 0, lat.size + (1 if north else 0))
+    known = np.concatenate([[-180.0 - lat[0]] if south else [], lat, [180.0 - lat[-1]] if north else []])
+    rings: list[tuple[tuple[int, int, float], ...]] = []
+    for latitude in lat:
+        to_lat, turn = destination(latitude, 0.0, np.arange(8) * 45.0, radius)
+        if to_lat.min() < known[0] - 1e-9 or to_lat.max() > known[-1] + 1e-9:
+            rings.append(())
+            continue
+        weights: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for position, east in zip(np.interp(to_lat, known, np.arange(known.size)), turn / step, strict=True):
+            for index, share in _shares(position):
+                row = int(np.clip(source[index], 0, lat.size - 1))
+                for column, part in _shares(east if source[index] == row else east + 180.0 / step):
+                    start = width + (column % width if closed else int(np.clip(column, -width, width)))
+                    weights[row, start] += share * part / 8.0
+        rings.append(tuple((*place, weight) for place, weight in weights.items()))
+    return tuple(rings)
+
+
+def _shares(position: float) -> list[tuple[int, float]]:
+    """The two neighbours of a position and their weights in a linear interpolation; one of them on a whole number."""
+    below = int(np.floor(position + 1e-9))
+    part = float(position - below)
+    return [(below, 1.0)] if part < 1e-9 else [(below, 1.0 - part), (below + 1, part)]
 
 
 def unit_vectors(lat: ArrayLike, lon: ArrayLike) -> Floats:

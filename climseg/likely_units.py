@@ -14,8 +14,7 @@ from climseg.units import unit_conversion
 _Unit = tuple[str, str, float]
 _OTHER_UNITS: Final[dict[str, tuple[_Unit, ...]]] = {
     "PRECT": (("kg m-2 s-1", "mm s-1", 1.0), ("mm h-1", "mm h-1", 1.0), ("mm day-1", "mm day-1", 1.0)),
-    "Z1000": (("m2 s-2", "m", 1.0 / GRAVITY), ("km", "km", 1.0)),
-    "Z200": (("m2 s-2", "m", 1.0 / GRAVITY), ("km", "km", 1.0)),
+    **dict.fromkeys(("Z1000", "Z500", "Z300", "Z200"), (("m2 s-2", "m", 1.0 / GRAVITY), ("km", "km", 1.0))),
     "Pa": (("hPa", "hPa", 1.0), ("kPa", "kPa", 1.0)),
     "K": (("degC", "degC", 1.0),),
     "kg kg-1": (("g kg-1", "g kg-1", 1.0),),

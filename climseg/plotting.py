@@ -298,8 +298,11 @@ def _draw_legend(ax: GeoAxes, mask: xr.DataArray) -> None:
     area = class_area(mask.expand_dims("time")).isel(time=0)
     handles = []
     for number, colour in CLASS_COLOURS.items():
-        name = CLASSES[number]
-        label = f"{name.replace('_', ' ')} ({_written_area(float(area.sel({'class': name})))})"
+        name = CLASSES[number].replace("_", " ")
+        found = _written_area(float(area.sel({"class": CLASSES[number]})))
+        # As climseg.labels.heuristic.Heuristic.definition says it.
+        sought = f"{name}s: not looked for" not in str(mask.attrs.get("definition", ""))
+        label = f"{name} ({found if sought else 'not looked for'})"
         handles.append(_patch(colour, label, edge=True))
     if (mask == MISSING_LABEL).any():
         handles.append(_patch(MISSING_COLOUR, "no class (missing values)", edge=False))

@@ -42,3 +42,17 @@ def test_records_of_weather_lie_within(channel: str, record: float) -> None:
 def test_the_height_of_1000_hpa_in_the_deepest_low_lies_within() -> None:
     # Typhoon Tip, 870 hPa; hypsometric equation at 300 K: 29.27 m/K * 300 K * ln(0.87)
     assert CHANNELS["Z1000"].plausible[0] < -1223.0
+
+
+def test_the_sixteen_of_cam5_come_first_and_stay_sixteen() -> None:
+    assert len(CAM5_CHANNELS) == 16
+    assert (CAM5_CHANNELS[0], CAM5_CHANNELS[-1]) == ("TMQ", "ZBOT")
+    assert {"IVT", "UIVT", "VIVT", "Z300", "Z500"}.isdisjoint(CAM5_CHANNELS)
+
+
+# The standard atmosphere (US 1976) has 500 hPa at 5574 m and 300 hPa at 9164 m; 12 % below to 7 % above is any weather.
+@pytest.mark.parametrize(("channel", "height"), [("Z500", 5574.0), ("Z300", 9164.0)])
+def test_heights_lie_within_and_geopotential_does_not(channel: str, height: float) -> None:
+    lowest, highest = CHANNELS[channel].plausible
+    assert lowest < 0.88 * height < 1.07 * height < highest
+    assert 0.88 * 9.80665 * height > highest

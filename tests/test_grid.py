@@ -121,3 +121,15 @@ def test_chords_between_unit_vectors_stand_for_distances() -> None:
     a, b = grid.unit_vectors([20.0, -40.0], [359.0, 3.0])
     angle = 2 * np.arcsin(np.linalg.norm(a - b) / 2)
     assert R * angle == pytest.approx(grid.great_circle_distance(20.0, 359.0, -40.0, 3.0))
+
+
+def test_a_gaussian_grid_covers_the_whole_sphere() -> None:
+    lat = np.degrees(np.arcsin(np.polynomial.legendre.leggauss(160)[0]))
+    assert lat[-1] == pytest.approx(89.14, abs=0.01)  # nearer to the pole than to the row before
+    assert grid.cell_area(lat, np.arange(0, 360, 1.125)).sum() == pytest.approx(
+        4 * np.pi * grid.EARTH_RADIUS**2, rel=1e-12
+    )
+
+
+def test_a_grid_that_ends_a_row_before_the_pole_stays_open_there() -> None:
+    np.testing.assert_allclose(grid.cell_edges(np.arange(-89.0, 90.0))[[0, -1]], [-89.5, 89.5])

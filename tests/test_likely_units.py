@@ -94,3 +94,12 @@ def test_a_globe_in_the_unit_a_thousand_times_too_large_is_seen_by_its_small_val
         assert not looks_too_small(name, smallest, largest)
         assert looks_too_small(name, factor * smallest, factor * largest)
     assert not looks_too_small("PSL", 1.0, 2.0)  # that is below its range, and refused
+
+
+@pytest.mark.parametrize(
+    ("channel", "height"), [("Z1000", 100.0), ("Z500", 5600.0), ("Z300", 9200.0), ("Z200", 11800.0)]
+)
+def test_a_geopotential_for_a_height_is_named_on_every_level(channel: str, height: float) -> None:
+    field = height + np.linspace(-80.0, 400.0, 7)
+    assert likely_units(channel, field * 9.80665) == "m2 s-2 labelled m"
+    assert "m labelled m2 s-2" in likely_units(channel, field / 9.80665)

@@ -151,6 +151,8 @@ def test_the_legend_names_both_classes_and_their_areas() -> None:
 
     # From 27.5 S to 27.5 N and half way round: sin(27.5 degrees) / 2 of the globe's 510.1 million km2.
     assert words(made((1, (0, -30, 180, 30)))) == ["tropical cyclone (117.8 million km²)", "atmospheric river (none)"]
+    rivers = made((2, (0, -30, 180, 30))).assign_attrs(definition="bard; tropical cyclones: not looked for")
+    assert words(rivers)[0] == "tropical cyclone (not looked for)"
     # One cell of 5 degrees at the equator: 6371.22^2 * 0.0872665 * 2 sin(2.5 degrees) km2.
     assert words(made((2, (0, -2, 5, 2))))[1] == "atmospheric river (309,031 km²)"
 

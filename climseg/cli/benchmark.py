@@ -1,7 +1,7 @@
 """``climseg benchmark``: how fast this machine does a part of the work."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -11,18 +11,25 @@ from typing import Any, Final
 import hydra
 import numpy as np
 import xarray as xr
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from climseg.channels import LABELS
+from climseg.cli.configuration import conf_folder, group_choices
 from climseg.cli.json_file import json_path, write_json
 from climseg.cli.progress import progress_bar
+from climseg.cluster import local
 from climseg.errors import InputError, near_matches
+from climseg.labels.benchmark import Timing, time_definition
+from climseg.labels.heuristic import steps
+from climseg.labels.make_climatology import lacks_climatology
+from climseg.labels.rivers_guan_waliser import PERCENTILE
+from climseg.labels.step import Step
 from climseg.sources.netcdf import files_kept_open
 from climseg.store.benchmark import compare_with_copying
-from climseg.store.cluster import local
-from climseg.synthetic import write_files
+from climseg.synthetic import make_atmosphere, write_files
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +87,79 @@ def _prepare(configuration: DictConfig) -> dict[str, Any]:
     return figures
 
 
+def _labels(configuration: DictConfig) -> dict[str, Any]:
+    """Every definition of rivers and of cyclones on one made time step, on one core."""
+    if configuration.repeats < 1:
+        raise InputError(f"repeats={configuration.repeats}: expected at least 1.")
+    lat, lon = _grid(configuration.grid)
+    made = make_atmosphere([np.datetime64("2001-08-15T00")], lat, lon, more_channels=True).drop_vars(LABELS)
+    (step,) = steps(made)
+    found: dict[str, Timing] = {}
+    with TemporaryDirectory(prefix="climseg-") as scratch, progress_bar("measuring") as progress:
+        runs = dict(_definitions(step, Path(scratch)))
+        for done, (name, run_once) in enumerate(runs.items()):
+            progress(done, len(runs))
+            found[name] = time_definition(run_once, step.fields["TMQ"], configuration.repeats)
+        progress(len(runs), len(runs))
+    figures = {
+        "grid": [lat.size, lon.size],
+        "definitions": {
+            name: {
+                "seconds": timing.seconds,
+                "median_seconds": median(timing.seconds),
+                "sorts_of_a_field": timing.sorts,
+                "peak_megabytes": timing.peak_bytes / 1e6,
+            }
+            for name, timing in found.items()
+        },
+    }
+    Console().print(_labels_table(figures))
+    return figures
+
+
+def _definitions(step: Step, scratch: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What is measured: each definition alone; the cells of storms by each storm found."""
+    for group in ("rivers", "cyclones"):
+        for choice in group_choices()[f"labels/{group}"]:
+            if choice.endswith("_coarse"):
+                continue
+            part = hydra.utils.instantiate(OmegaConf.load(conf_folder() / "labels" / group / f"{choice}.yaml"))
+            if group == "rivers":
+                yield f"rivers={choice}", partial(_with_made_climatology(part, step, scratch), step)
+            else:
+                yield f"cyclones={choice}", partial(part.candidates, step)
+
+
+def _with_made_climatology(rivers: partial[Any], step: Step, scratch: Path) -> partial[Any]:
+    """A definition of rivers; one that asks for a climatology has each latitude's own percentile for one."""
+    if not lacks_climatology(rivers):
+        return rivers
+    ivt = np.hypot(step.fields["UIVT"], step.fields["VIVT"])
+    usual = np.broadcast_to(np.percentile(ivt, 85.0, axis=1)[None, :, None], (12, *ivt.shape))
+    coordinates = {"month": np.arange(1, 13), "lat": step.lat, "lon": step.lon}
+    file = scratch / "climatology.nc"
+    xr.Dataset({PERCENTILE: (("month", "lat", "lon"), usual.astype(np.float32))}, coordinates).to_netcdf(file)
+    return partial(rivers.func, **(rivers.keywords | {"climatology": str(file)}))
+
+
+def _labels_table(figures: dict[str, Any]) -> Table:
+    rows, columns = figures["grid"]
+    table = Table(
+        title=f"one time step of {rows} x {columns} on one core",
+        caption="sorts: as many times as long as sorting the values of one field",
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
+    table.add_column("definition", no_wrap=True)
+    for heading in ("seconds", "sorts", "peak memory, MB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, row in figures["definitions"].items():
+        table.add_row(
+            name, f"{row['median_seconds']:.3f}", f"{row['sorts_of_a_field']:.1f}", f"{row['peak_megabytes']:.0f}"
+        )
+    return table
+
+
 def _grid(value: object) -> tuple[Any, Any]:
     """A global grid, poles included."""
     if not isinstance(value, ListConfig) or len(value) != 2 or not all(isinstance(n, int) and n > 1 for n in value):
@@ -113,4 +193,4 @@ def _table(figures: dict[str, Any]) -> Table:
 
 
 # Each prints what it measured and returns it for the JSON file.
-_BENCHMARKS: Final[dict[str, Callable[[DictConfig], dict[str, Any]]]] = {"prepare": _prepare}
+_BENCHMARKS: Final[dict[str, Callable[[DictConfig], dict[str, Any]]]] = {"prepare": _prepare, "labels": _labels}

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
@@ -15,6 +15,13 @@ from omegaconf.errors import OmegaConfBaseException
 import climseg
 from climseg.errors import InputError, near_matches
 
+# Keys that have a value by default and mean something without one.
+_MAY_BE_NULL: Final = (
+    "labels.cyclones.candidates.max_height_m",
+    "labels.cyclones.tracks.max_degrees",
+    "labels.cyclones.tracks.max_km_per_day",
+)
+
 
 def conf_folder() -> Path:
     """The folder conf/: inside the installed package, or beside it in a checkout."""
@@ -24,19 +31,23 @@ def conf_folder() -> Path:
 
 
 def group_choices() -> dict[str, list[str]]:
-    """The configuration groups and their choices: one folder each, one file a choice."""
-    return {
-        folder.name: sorted(f.stem for f in folder.glob("*.yaml"))
-        for folder in sorted(conf_folder().iterdir())
-        if folder.is_dir()
-    }
+    """The configuration groups (``labels``, ``labels/rivers``) and their choices: a folder each, a file a choice."""
+    root = conf_folder()
+    folders = sorted(path for path in root.rglob("*") if path.is_dir())
+    return {f.relative_to(root).as_posix(): sorted(path.stem for path in f.glob("*.yaml")) for f in folders}
 
 
 def groups_of(command: str) -> list[str]:
-    """The groups that a command's configuration uses."""
-    content = OmegaConf.load(conf_folder() / f"{command}.yaml")
+    """The groups that a command's configuration uses, without those within them."""
+    return list(default_choices(f"{command}.yaml"))
+
+
+def default_choices(file: str) -> dict[str, str | None]:
+    """The groups in the defaults list of a file of conf/, in their order, and the choice that it makes of each."""
+    content = OmegaConf.load(conf_folder() / file)
     assert isinstance(content, DictConfig)
-    return [str(group) for entry in content.get("defaults", []) if isinstance(entry, DictConfig) for group in entry]
+    entries = [entry for entry in content.get("defaults", []) if isinstance(entry, DictConfig)]
+    return {str(group): choice for entry in entries for group, choice in entry.items()}
 
 
 def compose(command: str, words: list[str]) -> DictConfig:
@@ -46,14 +57,17 @@ def compose(command: str, words: list[str]) -> DictConfig:
         InputError: A word is not key=value, a key or choice is unknown, a value has the wrong type, or a needed key is
             absent; the near match or the choices are named.
     """
-    overrides = [_parse(command, word) for word in words]
-    groups = groups_of(command)
+    overrides = [_parse(command, _as_value(word)) for word in words]
+    # Those within them too, such as labels/rivers.
+    groups = [g for own in groups_of(command) for g in group_choices() if g == own or g.startswith(f"{own}/")]
     chosen = [o for o in overrides if o.key_or_group in groups]
     for override in chosen:
         _check_choice(override)
+    _check_inner_choices(command, chosen)
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
         base = _compose(command, chosen)
+        overrides = [o for o in overrides if not _is_left_out_already(o, base)]
         for override in overrides:
             if override not in chosen and not override.is_add() and not override.is_force_add():
                 _check_key(command, override, base, groups)
@@ -66,6 +80,21 @@ def compose(command: str, words: list[str]) -> DictConfig:
     with open_dict(configuration):
         configuration.command_line = shlex.join(["climseg", command, *words])  # for histories; not a user's key
     return configuration
+
+
+def _as_value(word: str) -> str:
+    """``labels/cyclones=null`` as the value that it stands for, since Hydra knows no choice of nothing."""
+    key, _, value = word.partition("=")
+    return f"{key.replace('/', '.')}=null" if value == "null" and "/" in key and key in group_choices() else word
+
+
+def _is_left_out_already(override: Override, base: DictConfig) -> bool:
+    """Whether an override leaves out a part, such as ``labels.cyclones``, that the choice taken does without anyway."""
+    key = override.key_or_group
+    if override.value() is not None or "." not in key or key.replace(".", "/") not in group_choices():
+        return False
+    parent = key.rpartition(".")[0]
+    return OmegaConf.select(base, parent) is not None and OmegaConf.select(base, key) is None
 
 
 def _parse(command: str, word: str) -> Override:
@@ -107,20 +136,40 @@ def _check_choice(override: Override) -> None:
         )
 
 
+def _check_inner_choices(command: str, chosen: list[Override]) -> None:
+    """Refuse a choice within another that has no such part, such as ``labels/rivers`` beside ``labels=from_file``."""
+    taken = {**default_choices(f"{command}.yaml"), **{o.key_or_group: str(o.value()) for o in chosen}}
+    for override in chosen:
+        outer, _, inner = override.key_or_group.rpartition("/")
+        if outer and inner not in default_choices(f"{outer}/{taken[outer]}.yaml"):
+            having = [c for c in group_choices()[outer] if inner in default_choices(f"{outer}/{c}.yaml")]
+            raise InputError(
+                f"{override.key_or_group}={override.value()}: {outer}={taken[outer]} has no {inner}; those that have: "
+                f"{', '.join(having)}."
+            )
+
+
 def _check_key(command: str, override: Override, base: DictConfig, groups: list[str]) -> None:
     """Refuse an unknown key and a value of another type than the default's."""
     key = override.key_or_group
     known = _leaf_keys(base)
     branches = {k.rsplit(".", n)[0] for k in known for n in range(1, k.count(".") + 1)}
     if key not in known and key not in branches:
-        near = near_matches(key, [*known, *groups]) or "."
+        near = near_matches(key, [*known, *branches, *groups]) or "."
         raise InputError(f"climseg {command} has no key {key!r}{near} See climseg {command} --help.")
     default, value = known.get(key), override.value()
     kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+    if key in branches and value is None and "." in key:
+        return  # labels.cyclones=null leaves that part out
+    group = key.replace(".", "/")
+    if key in branches and group in groups and "/" in group and str(value) in group_choices()[group]:
+        raise InputError(f"{key}={value}: {value} is a choice; write {group}={value}.")
     if key not in known and not isinstance(value, dict):
         raise InputError(
             f"{key}={value}: {key} is a group of keys, such as {next(k for k in known if k.startswith(key))}."
         )
+    if value is None and key in _MAY_BE_NULL:
+        return
     if value == "" or (value is None and default is not None):
         raise InputError(
             f"{key}= is empty; expected {kinds.get(type(default), 'a value')}. See climseg {command} --help."

@@ -27,7 +27,11 @@ def open_input(configuration: DictConfig, paths: list[str], channels: list[str] 
         channels: Channels to open; None leaves the choice to the source.
     """
     chosen = {} if channels is None else {"channels": channels}
-    fields: xr.Dataset = hydra.utils.instantiate(configuration.source)(paths, **chosen)
+    return on_grid(configuration, paths, hydra.utils.instantiate(configuration.source)(paths, **chosen))
+
+
+def on_grid(configuration: DictConfig, paths: list[str], fields: xr.Dataset) -> xr.Dataset:
+    """The fields of input files on the grid of ``grid=``, or as they are where the command has none."""
     if configuration.get("grid") is None:
         return fields
     return regrid(fields, target_grid(str(configuration.grid), fields), ", ".join(paths[:2]))

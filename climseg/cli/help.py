@@ -1,8 +1,8 @@
 """Help texts, made from conf/ itself, so that they cannot differ from what the commands take."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from climseg.cli.configuration import conf_folder, group_choices, groups_of
+from climseg.cli.configuration import conf_folder, default_choices, group_choices
 
 
 def general_help(commands: Sequence[str]) -> str:
@@ -34,24 +34,40 @@ def general_help(commands: Sequence[str]) -> str:
 def command_help(command: str, words: Sequence[str] = ()) -> str:
     """What ``climseg COMMAND [group=choice ...] --help`` prints: purpose, example, keys with defaults, choices."""
     lines = [f"climseg {command} [key=value ...]", "", *_header(command), ""]
-    groups = groups_of(command)
-    choices = group_choices()
-    if groups:
-        lines.append("Choices (the first named is the default):")
-        for group in groups:
-            default = _default_choice(command, group)
-            others = [c for c in choices[group] if c != default]
-            lines.append(f"  {group} = {' | '.join([default, *others])}")
-        lines += [f"Options of another choice: climseg {command} {groups[-1]}=CHOICE --help", ""]
+    chosen = {group: str(choice) for group, choice in default_choices(f"{command}.yaml").items()}
+    asked = dict(word.split("=", 1) for word in words if "=" in word)
+    options: dict[
+        str, tuple[str, list[str]]
+    ] = {}  # of the choices taken, and of those that they make themselves, such as labels/rivers
+    for group in chosen:
+        options |= _options(group, asked.get(group, chosen[group]), asked)
+    if chosen:
+        lines.append("Choices (the first named is the one taken):")
+        for group in [*chosen, *(g for g in options if g not in chosen)]:
+            taken = options[group][0] if group in options else chosen[group]
+            others = [c for c in group_choices()[group] if c != taken]
+            lines.append(f"  {group} = {' | '.join([taken, *others])}")
+        lines += [f"Options of another choice: climseg {command} {list(chosen)[-1]}=CHOICE --help", ""]
     lines += ["Keys and their defaults (??? must be given):"]
     lines += [f"  {line}" for line in _body(f"{command}.yaml")]
-    asked = dict(word.split("=", 1) for word in words if "=" in word)
-    for group in groups:
-        choice = asked.get(group, _default_choice(command, group))
-        options = _body(f"{group}/{choice}.yaml") if choice in choices[group] else []
-        if options:
-            lines += ["", f"Options of {group}={choice}, as {group}.OPTION=...:", *(f"  {line}" for line in options)]
+    for group, (choice, body) in options.items():
+        if body:
+            key = group.replace("/", ".")
+            lines += ["", f"Options of {group}={choice}, as {key}.OPTION=...:", *(f"  {line}" for line in body)]
     return "\n".join(lines)
+
+
+def _options(group: str, choice: str, asked: Mapping[str, str]) -> dict[str, tuple[str, list[str]]]:
+    """By group, the choice and its keys: of this one and of those within it."""
+    if choice not in group_choices()[group]:
+        return {}
+    file = f"{group}/{choice}.yaml"
+    found = {group: (choice, _body(file))}
+    for inner, own in default_choices(file).items():
+        name = f"{group}/{inner}"
+        taken = asked.get(name, str(own) if own is not None else "null")
+        found |= _options(name, taken, asked) or {name: (taken, [])}
+    return found
 
 
 def _header(command: str) -> list[str]:
@@ -77,13 +93,6 @@ def _body(file: str) -> list[str]:
             in_defaults = True
         elif in_defaults and not line.startswith((" ", "-")):
             in_defaults = False
-        if not (in_header or in_defaults or line.startswith(("_target_", "_partial_", "_convert_"))):
+        if not (in_header or in_defaults or line.lstrip().startswith(("_target_", "_partial_", "_convert_"))):
             lines.append(line)
     return lines
-
-
-def _default_choice(command: str, group: str) -> str:
-    for line in (conf_folder() / f"{command}.yaml").read_text(encoding="utf-8").splitlines():
-        if line.strip().startswith(f"- {group}:"):
-            return line.split(":", 1)[1].split("#")[0].strip()
-    raise KeyError(group)

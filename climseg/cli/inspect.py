@@ -14,12 +14,14 @@ from rich.table import Table
 import climseg
 from climseg.cli.fields import input_paths, source_options
 from climseg.cli.json_file import json_path, write_json
+from climseg.cli.labelling import all_heuristics
 from climseg.cli.progress import progress_bar
 from climseg.errors import InputError
 from climseg.inspection.inspect import inspect_survey
 from climseg.inspection.remarks import share
 from climseg.inspection.report import MISSING, GridReport, Inspection, TimeReport, Verdict
 from climseg.inspection.verdicts import what_lacks
+from climseg.labels.heuristic import Heuristic
 from climseg.sources.open import Survey, assemble, survey_input
 
 if TYPE_CHECKING:
@@ -35,9 +37,11 @@ def run(configuration: DictConfig) -> None:
     paths = input_paths(configuration.input)
     # Not labels=true: a mask in the files is looked for in any case, and none is no mistake here.
     survey = survey_input(paths, **(source_options(configuration) | {"labels": False}))
+    labels = hydra.utils.instantiate(configuration.labels)
+    heuristic = labels if isinstance(labels, Heuristic) else None
     with progress_bar("time steps") as progress:
         inspection = inspect_survey(
-            survey, steps=steps, labels=hydra.utils.instantiate(configuration.labels), progress=progress
+            survey, steps=steps, heuristic=heuristic, heuristics=all_heuristics(), progress=progress
         )
     if contract is not None:
         verdict = _checkpoint_verdict(f"checkpoint={checkpoint}", contract, survey, inspection)

@@ -1,9 +1,12 @@
 """``climseg prepare``: files to a store."""
 
+import hashlib
+import json
 import logging
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import hydra
 import xarray as xr
@@ -13,16 +16,29 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from climseg.canonical import iso_times
-from climseg.channels import CHANNELS, CLASSES
+import climseg
+from climseg.atomic import sole_writer
+from climseg.canonical import iso_times, orient
+from climseg.channels import CHANNELS, CLASSES, LABELS
 from climseg.cli.fields import input_paths, open_input, plain
+from climseg.cli.labelling import (
+    Labelling,
+    check_same_axes,
+    climatology_path,
+    label_request,
+    open_for,
+    run_heuristic,
+)
 from climseg.cli.progress import progress_bar
-from climseg.labels.needs import needs_of
+from climseg.labels.heuristic import Heuristic
+from climseg.labels.spool import spool_path
+from climseg.masks import open_masks
 from climseg.sources.netcdf import files_kept_open
-from climseg.sources.paths import input_manifest
 from climseg.store.splits import split_by_time
-from climseg.store.writer import StorePlan, plan_store, write_store
+from climseg.store.writer import StorePlan, plan_store, read_complete, write_store
 
+# Attribute of a mask file that is made on the way to a store: which request it belongs to.
+_MARK: Final = "request_sha256"
 log = logging.getLogger(__name__)
 
 
@@ -30,18 +46,15 @@ def run(configuration: DictConfig) -> None:
     """Open, label, split, write; or only say what would be written."""
     paths = input_paths(configuration.input)
     labels = hydra.utils.instantiate(configuration.labels)
-    fields, channels = _open(configuration, paths, labels)
-    masks = labels(fields)
+    fields, channels = _open(configuration, paths)
+    labelling = open_for(labels, configuration, paths, say_source=False) if isinstance(labels, Heuristic) else None
+    if labelling is not None:
+        check_same_axes(labelling, fields)
 
     shares = plain(configuration.splits)
     block_days, gap_hours = shares.pop("block_days"), shares.pop("gap_hours")
     splits = split_by_time(list(fields["time"].to_index()), shares, block_days, gap_hours)
-    request = {
-        "input_files": input_manifest(paths),
-        "source": plain(configuration.source),
-        "labels": plain(configuration.labels),
-        "grid": configuration.grid,
-    }
+    request = label_request(configuration, paths)
     output = Path(configuration.output)
     store: dict[str, Any] = {
         "channels": channels,
@@ -53,7 +66,15 @@ def run(configuration: DictConfig) -> None:
         Console().print(_table(plan_store(fields, output, **store), fields, output, **store))
         return
     cluster = hydra.utils.instantiate(configuration.cluster)
-    with progress_bar("time steps") as progress:
+    with ExitStack() as stack:
+        if labelling is None:
+            masks = labels(fields)
+        elif read_complete(output, channels=channels, splits=splits, request=request) is None:
+            masks = stack.enter_context(_made_masks(labelling, configuration, paths, request))
+        else:
+            masks = xr.DataArray()  # write_store finds the store complete
+            _remove_masks(_masks_path(output))  # a kill may have left them
+        progress = stack.enter_context(progress_bar("time steps"))
         info = write_store(fields, masks, output, cluster=cluster, progress=progress, reading=files_kept_open, **store)
     shares_of_classes = ", ".join(f"{name} {f:.3%}" for name, f in zip(CLASSES, info.frequencies, strict=True))
     log.info(
@@ -65,16 +86,48 @@ def run(configuration: DictConfig) -> None:
     )
 
 
-def _open(configuration: DictConfig, paths: list[str], labels: Callable[..., Any]) -> tuple[xr.Dataset, list[str]]:
-    """The input with the channels to store and those that the labels need besides, and the names of the former."""
+def _open(configuration: DictConfig, paths: list[str]) -> tuple[xr.Dataset, list[str]]:
+    """The input with the channels to store, and their names."""
     chosen = configuration.channels
     if chosen is None:
         fields = open_input(configuration, paths)
         return fields, [str(name) for name in fields.data_vars if name in CHANNELS]
     channels = [str(chosen)] if isinstance(chosen, str) else [str(name) for name in chosen]
-    needed = needs_of(labels)
-    others = () if needed is None else tuple(name for name in needed.channels if name not in channels)
-    return open_input(configuration, paths, [*channels, *others]), channels
+    return open_input(configuration, paths, channels), channels
+
+
+@contextmanager
+def _made_masks(
+    labelling: Labelling, configuration: DictConfig, paths: list[str], request: dict[str, Any]
+) -> Iterator[xr.DataArray]:
+    """LABELS (time, lat, lon) by a heuristic, made first into a file beside the store; it goes when the store is there.
+
+    A file that an interrupted run of the same request left is taken as it is.
+    """
+    file = _masks_path(Path(configuration.output))
+    mark = hashlib.sha256(json.dumps({"climseg": climseg.__version__, **request}).encode()).hexdigest()
+    # Over both stages, so that no other process makes other masks while the store takes these in.
+    with sole_writer(spool_path(file)):
+        if not file.is_file() or _mark_of(file) != mark:
+            run_heuristic(labelling, configuration, paths, file, tables={}, attributes={_MARK: mark})
+        with open_masks(file) as masks:
+            yield orient(masks.chunk(time=1), str(file))[LABELS]
+        _remove_masks(file)
+
+
+def _masks_path(output: Path) -> Path:
+    output = output.absolute()
+    return output.with_name(f".{output.name}.labels.nc")
+
+
+def _remove_masks(file: Path) -> None:
+    for made in (file, climatology_path(file)):
+        made.unlink(missing_ok=True)
+
+
+def _mark_of(file: Path) -> str:
+    with open_masks(file) as masks:
+        return str(masks.attrs.get(_MARK, ""))
 
 
 def _count(splits: list[str]) -> str:

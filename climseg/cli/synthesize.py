@@ -24,7 +24,16 @@ def run(configuration: DictConfig) -> None:
     times = _times(configuration)
     lat, lon = _grid(configuration)
     with progress_bar("time steps") as progress:
-        files = write_files(output, times, lat, lon, configuration.seed, configuration.per, progress)
+        files = write_files(
+            output,
+            times,
+            lat,
+            lon,
+            configuration.seed,
+            configuration.per,
+            progress,
+            more_channels=configuration.more_channels,
+        )
     log.info("%d %s in %s", len(files), "file" if len(files) == 1 else "files", output)
 
 

@@ -1,7 +1,6 @@
 """Inspect an input: everything that the other modules of this package say, of one survey."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,9 +16,8 @@ from climseg.inspection.files import describe_files
 from climseg.inspection.remarks import remarks_on
 from climseg.inspection.report import ChannelReport, GridReport, Inspection, LabelsReport, TimeReport
 from climseg.inspection.values import Progress, Tally, sample_of
-from climseg.inspection.verdicts import labels_verdict, training_verdict
-from climseg.labels.kurth2018 import kurth2018
-from climseg.labels.needs import needs_of
+from climseg.inspection.verdicts import labels_verdict, other_labels_verdict, training_verdict
+from climseg.labels.heuristic import Heuristic
 from climseg.sources.open import Survey, Way, assemble, survey_input
 from climseg.sources.paths import Input
 from climseg.sources.recipes import Field, Recipe
@@ -31,7 +29,8 @@ def inspect_input(
     input: Input,
     *,
     steps: int | None = 8,
-    labels: Callable[..., xr.DataArray] = kurth2018,
+    heuristic: Heuristic | None = None,
+    heuristics: Sequence[Heuristic] = (),
     progress: Progress = lambda done, total: None,
     **options: Any,
 ) -> Inspection:
@@ -40,7 +39,8 @@ def inspect_input(
     Args:
         input: Paths, patterns or URLs.
         steps: How many time steps are read, spread over the record, one in memory at a time; None reads all, 0 none.
-        labels: The labelling function to judge the input for, with its options as a ``functools.partial``.
+        heuristic: What to judge the input for; None for masks that come with the files.
+        heuristics: Others, of which those are named that the input is ready for.
         progress: Called with (time steps read, time steps to read).
         options: Of :func:`climseg.sources.open.open_fields`: ``source``, ``channels``, ``period`` and so on.
 
@@ -50,14 +50,17 @@ def inspect_input(
     Raises:
         InputError: The input cannot be read at all, by name of the file.
     """
-    return inspect_survey(survey_input(input, **options), steps=steps, labels=labels, progress=progress)
+    return inspect_survey(
+        survey_input(input, **options), steps=steps, heuristic=heuristic, heuristics=heuristics, progress=progress
+    )
 
 
 def inspect_survey(
     survey: Survey,
     *,
     steps: int | None = 8,
-    labels: Callable[..., xr.DataArray] = kurth2018,
+    heuristic: Heuristic | None = None,
+    heuristics: Sequence[Heuristic] = (),
     progress: Progress = lambda done, total: None,
 ) -> Inspection:
     """Inspect an input that was surveyed already; see :func:`inspect_input`."""
@@ -94,9 +97,9 @@ def inspect_survey(
         bytes_per_step=per_step,
         store_bytes=total,
     )
-    function = labels.func if isinstance(labels, functools.partial) else labels
-    name, needs = str(getattr(function, "__name__", "labels")), needs_of(labels)
-    verdicts = [training_verdict(inspection, needs, name), labels_verdict(inspection, needs, name)]
+    verdicts = [training_verdict(inspection, groups, heuristic), labels_verdict(inspection, groups, heuristic)]
+    others = [other for other in heuristics if heuristic is None or other.name != heuristic.name]
+    verdicts += other_labels_verdict(inspection, groups, others)
     return replace(inspection, verdicts=verdicts)
 
 

@@ -1,25 +1,31 @@
 """What an input is good for, in words; what is lacking, and how to mend it."""
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import xarray as xr
+
 from climseg.channels import CAM5_CHANNELS
+from climseg.errors import InputError
 from climseg.inspection.remarks import share
 from climseg.inspection.report import MISSING, ChannelReport, Inspection, Verdict
-from climseg.labels.kurth2018 import COARSE_DEGREES
-from climseg.labels.needs import Needs
+from climseg.labels.heuristic import COARSE_DEGREES, Heuristic, hours
+from climseg.labels.make_climatology import check_steps, lacks_climatology
 
 # climseg prepare makes three splits, and each wants a step.
 _FEWEST_STEPS: Final = 3
+# Heuristics for which conf/labels has a second set of thresholds for grids of about 2.5 degrees.
+_WITH_COARSE_PRESET: Final = ("kurth2018",)
 
 
-def training_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Verdict:
+def training_verdict(inspection: Inspection, groups: Sequence[xr.Dataset], heuristic: Heuristic | None) -> Verdict:
     """Whether a network can be trained on the channels that are there, without those whose values are no good.
 
     Args:
         inspection: Without verdicts.
-        needs: Of the labelling function that makes masks where the files carry none; None where it makes none.
-        name: Of that function.
+        groups: The Datasets of ``inspection.together``.
+        heuristic: What makes masks where the files carry none; None where nothing does.
     """
     purpose = "a new network"
     there = [c for c in inspection.channels if c.state != MISSING]
@@ -35,7 +41,7 @@ def training_verdict(inspection: Inspection, needs: Needs | None, name: str) -> 
     if steps < _FEWEST_STEPS:
         few = "1 time step is" if steps == 1 else f"{steps} time steps are"
         return Verdict(purpose, False, f"{few} too few to split into training, validation and test; give more files.")
-    labels, where = _labels_for_training(inspection, needs, name)
+    labels, where = _labels_for_training(inspection, groups, heuristic)
     # Without channels= the opener refuses variables that are there and cannot be used.
     bad += [(c.name, c.needs.rstrip(".")) for c in inspection.channels if c.in_the_way and c.name in CAM5_CHANNELS]
     if bad:
@@ -45,37 +51,68 @@ def training_verdict(inspection: Inspection, needs: Needs | None, name: str) -> 
     return Verdict(purpose, labels, f"{chosen}; {where}.")
 
 
-def labels_verdict(inspection: Inspection, needs: Needs | None, name: str) -> Verdict:
-    """Whether masks can be made by a labelling function, or what it lacks.
+def labels_verdict(inspection: Inspection, groups: Sequence[xr.Dataset], heuristic: Heuristic | None) -> Verdict:
+    """Whether masks can be made by a heuristic, or what it lacks: channels, or time steps.
 
     Args:
         inspection: Without verdicts.
-        needs: Of the function; None where it takes the mask that came with the files.
-        name: Of the function.
+        groups: The Datasets of ``inspection.together``; their times alone count.
+        heuristic: None for the mask that came with the files.
     """
-    purpose = f"labels={name}"
-    if needs is None:
+    if heuristic is None:
+        purpose = "labels=from_file"
         if inspection.labels.present:
             return Verdict(purpose, True, "the files carry LABELS.")
         reason = inspection.labels.problem or "the files carry no LABELS; take a heuristic, such as labels=kurth2018."
         return Verdict(purpose, False, reason)
-    lacking = what_lacks(inspection, needs.channels)
+    purpose = f"labels={heuristic.name}"
+    available = _good_channels(inspection)
+    settled = heuristic.needs.settle(available)
+    lacking = what_lacks(inspection, list(dict.fromkeys([*settled.channels, *settled.missing])))
     if lacking:
-        fewer = f" {needs.instead}" if needs.fewer and not what_lacks(inspection, needs.fewer) else ""
-        return Verdict(purpose, False, f"{'; '.join(lacking)}.{fewer}")
-    gaps = [c for c in needs.channels if (r := inspection.channel(c)) and r.values and r.values.missing_at]
-    note = f"; cells where {', '.join(gaps)} is missing get -1, no class" if gaps else ""
-    return Verdict(
-        purpose, True, f"the {len(needs.channels)} channels that it needs are there{note}.{_coarse(inspection)}"
-    )
+        return Verdict(purpose, False, f"{'; '.join(lacking)}.{heuristic.mend(available)}")
+    if short := _too_short(groups, settled.channels, heuristic):
+        return Verdict(purpose, False, short)
+    gaps = [c for c in settled.channels if (r := inspection.channel(c)) and r.values and r.values.missing_at]
+    notes = [f"cells where {', '.join(gaps)} is missing get -1, no class"] if gaps else []
+    count = len(settled.channels)
+    taken = f"{count} channels that it takes are" if count > 1 else f"channel {settled.channels[0]} that it takes is"
+    said = "; ".join([f"the {taken} there", *settled.stand_ins, *notes])
+    return Verdict(purpose, True, f"{said}.{_coarse(inspection, heuristic)}")
 
 
-def _coarse(inspection: Inspection) -> str:
+def _too_short(groups: Sequence[xr.Dataset], channels: Sequence[str], heuristic: Heuristic) -> str:
+    """Why the times of the input are too few for tracks, or for a climatology, in a sentence; empty if they are not."""
+    fields = next(ds for ds in groups if all(name in ds for name in channels))
+    try:
+        heuristic.check_times(hours(fields))
+        if isinstance(heuristic.rivers, functools.partial) and lacks_climatology(heuristic.rivers):
+            months = fields["time"].dt.month.values
+            check_steps(months, heuristic.rivers.keywords["min_steps"], "the input")
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def other_labels_verdict(
+    inspection: Inspection, groups: Sequence[xr.Dataset], heuristics: Sequence[Heuristic]
+) -> list[Verdict]:
+    """The heuristics for which the input is ready besides, in one verdict; none where there are none."""
+    ready = [f"labels={other.name}" for other in heuristics if labels_verdict(inspection, groups, other).ready]
+    return [Verdict("other labels too", True, f"{', '.join(ready)}.")] if ready else []
+
+
+def _good_channels(inspection: Inspection) -> list[str]:
+    return [c.name for c in inspection.channels if c.state != MISSING and not _broken(c)]
+
+
+def _coarse(inspection: Inspection, heuristic: Heuristic) -> str:
     """A word on grids for which the heuristics' thresholds were not made."""
     step = max((max(grid.lat_spacing, grid.lon_spacing) for grid in inspection.grids), default=0.0)
-    if step <= COARSE_DEGREES:
+    if step <= COARSE_DEGREES or heuristic.made_for_degrees > COARSE_DEGREES:
         return ""
-    return f" The grid of {step:g} degrees is coarse for it and it may find little; see labels=kurth2018_coarse."
+    preset = f"; see labels={heuristic.name}_coarse" if heuristic.name in _WITH_COARSE_PRESET else ""
+    return f" The grid of {step:g} degrees is coarse for it and it may find little{preset}."
 
 
 def what_lacks(inspection: Inspection, channels: Sequence[str], *, complete: bool = False) -> list[str]:
@@ -100,14 +137,24 @@ def what_lacks(inspection: Inspection, channels: Sequence[str], *, complete: boo
     return _grouped(reasons)
 
 
-def _labels_for_training(inspection: Inspection, needs: Needs | None, name: str) -> tuple[bool, str]:
+def _labels_for_training(
+    inspection: Inspection, groups: Sequence[xr.Dataset], heuristic: Heuristic | None
+) -> tuple[bool, str]:
     """Whether there are labels for training, and from where."""
     if inspection.labels.present:
         return True, "the files carry LABELS (labels=from_file)"
-    if needs is not None and not what_lacks(inspection, needs.channels):
-        return True, f"the files carry no LABELS, labels={name} makes them"
-    if needs is not None and needs.fewer and not what_lacks(inspection, needs.fewer):
-        return True, f"the files carry no LABELS, labels={name} {needs.option} makes some"
+    if heuristic is not None:
+        available = _good_channels(inspection)
+        if labels_verdict(inspection, groups, heuristic).ready:
+            return True, f"the files carry no LABELS, labels={heuristic.name} makes them"
+        settled = heuristic.needs.settle(available)
+        if not settled.missing and _fit_together(settled.channels, inspection):
+            return False, f"but the files carry no LABELS, and {_too_short(groups, settled.channels, heuristic)[:-1]}"
+        if heuristic.mend(available):
+            return (
+                True,
+                f"the files carry no LABELS, labels={heuristic.name} makes some.{heuristic.mend(available)[:-1]}",
+            )
     return False, "but the files carry no LABELS, and no heuristic has the channels that it needs"
 
 

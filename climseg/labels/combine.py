@@ -1,18 +1,49 @@
-"""The one place that says how masks of cyclones and rivers become class numbers."""
+"""The one place that says how cyclones and rivers become class numbers."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climseg.channels import ATMOSPHERIC_RIVER, BACKGROUND, MISSING_LABEL, TROPICAL_CYCLONE
+from climseg.grid import Floats
+from climseg.labels.regions import Mask
+from climseg.labels.windows import within
 
 
-def combine(tc: NDArray[np.bool_], ar: NDArray[np.bool_], missing: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """Class numbers (int8) from two masks of the same shape: a cyclone overwrites a river, missing overwrites both.
+def combine(tc: Mask, ar: Mask, *, untold: Mask, missing: Mask) -> NDArray[np.int8]:
+    """Class numbers (int8) from masks of the same shape.
+
+    A cyclone overwrites a river. Where a field is missing no class is told; where only rivers cannot be told, a cyclone
+    still is one.
 
     Args:
         tc: Where a tropical cyclone is.
         ar: Where an atmospheric river is.
+        untold: Where it cannot be told whether a river is there.
         missing: Where a field needed to tell is missing.
     """
-    conditions, classes = [missing, tc, ar], [MISSING_LABEL, TROPICAL_CYCLONE, ATMOSPHERIC_RIVER]
+    conditions = [missing, tc, untold, ar]
+    classes = [MISSING_LABEL, TROPICAL_CYCLONE, MISSING_LABEL, ATMOSPHERIC_RIVER]
     return np.select(conditions, classes, BACKGROUND).astype(np.int8)
+
+
+def without_rivers_near(
+    ar: Mask, lat: Floats, lon: Floats, points: Sequence[tuple[float, float]], degrees: float
+) -> Mask:
+    """The rivers without their cells near cyclones, as TempestExtremes' ``NodeFileFilter`` does.
+
+    Args:
+        ar: (lat, lon).
+        lat: (lat,) degrees, ascending.
+        lon: (lon,) degrees, ascending.
+        points: Latitude and longitude of each cyclone.
+        degrees: Of arc; cells at this distance or nearer are taken out. 0 takes none.
+    """
+    if degrees <= 0 or not points:
+        return ar
+    left = ar.copy()
+    for centre_lat, centre_lon in points:
+        window, distance = within(lat, lon, centre_lat, centre_lon, degrees)
+        left[window.cells] &= distance > degrees
+    return left

@@ -1,50 +1,139 @@
-"""What a labelling function needs of its input, so that a command opens that and nothing else.
+"""What a definition needs of its input, so that a command opens that and nothing else, and says what stands in.
 
-A function says it itself, by the decorator :func:`needs`; one that does not gets all channels that the input has.
+A definition (a function of one time step with its thresholds as keyword options) says it by the decorator
+:func:`needs`.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-_Labels = TypeVar("_Labels", bound=Callable[..., Any])
+_Definition = TypeVar("_Definition", bound=Callable[..., Any])
 _ATTRIBUTE: Final = "needs"
+_CRITERIA: Final = "criteria"
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Channels that can take the place of a definition's own.
+
+    Attributes:
+        channels: Their names.
+        words: What that means, for the output's ``definition``: "... in place of ...".
+    """
+
+    channels: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Channels that a definition needs, and what can stand in for them.
+
+    Attributes:
+        channels: Those of the publication.
+        stand_ins: In the order of preference.
+    """
+
+    channels: tuple[str, ...]
+    stand_ins: tuple[StandIn, ...]
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a labelling function needs under its options.
+    """What a definition needs under its options.
 
     Attributes:
-        channels: Their names.
-        fewer: Channels that are enough under another option, or none.
-        option: That option, as the command line takes it.
-        instead: What it does, a sentence for a message.
+        channels: Channels without which it cannot do.
+        choices: Channels for which others can stand in.
+        whole_globe: Whether it compares each cell with all others, so that a region gives other answers.
     """
 
     channels: tuple[str, ...]
-    fewer: tuple[str, ...] = ()
-    option: str = ""
-    instead: str = ""
+    choices: tuple[Choice, ...] = ()
+    whole_globe: bool = False
+
+    @property
+    def all_channels(self) -> tuple[str, ...]:
+        """Every channel that may be of use."""
+        wanted = [*self.channels]
+        for choice in self.choices:
+            wanted += [*choice.channels, *(c for stand_in in choice.stand_ins for c in stand_in.channels)]
+        return tuple(dict.fromkeys(wanted))
+
+    def settle(self, available: Collection[str]) -> "Settled":
+        """Choose by what is there."""
+        channels, words, missing = list(self.channels), [], [c for c in self.channels if c not in available]
+        for choice in self.choices:
+            options = [StandIn(choice.channels, ""), *choice.stand_ins]
+            taken = next((o for o in options if all(c in available for c in o.channels)), None)
+            if taken is None:
+                missing += [c for c in choice.channels if c not in available]
+                continue
+            channels += taken.channels
+            words += [taken.words] if taken.words else []
+        return Settled(tuple(dict.fromkeys(channels)), tuple(dict.fromkeys(words)), tuple(dict.fromkeys(missing)))
+
+    def __add__(self, other: "Needs") -> "Needs":
+        """What two definitions need together."""
+        channels = tuple(dict.fromkeys(self.channels + other.channels))
+        return Needs(channels, self.choices + other.choices, self.whole_globe or other.whole_globe)
 
 
-def needs(say: Callable[..., Needs]) -> Callable[[_Labels], _Labels]:
-    """Decorate a labelling function with the function that says, from the same keyword options, what it needs."""
+@dataclass(frozen=True)
+class Settled:
+    """What a definition takes of an input.
 
-    def decorate(function: _Labels) -> _Labels:
+    Attributes:
+        channels: The channels to open.
+        stand_ins: What stands in, in words.
+        missing: Channels that are not there and that nothing there can stand in for.
+    """
+
+    channels: tuple[str, ...]
+    stand_ins: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def needs(say: Callable[..., Needs]) -> Callable[[_Definition], _Definition]:
+    """Decorate a definition with the function that says, from the same keyword options, what it needs."""
+
+    def decorate(function: _Definition) -> _Definition:
         setattr(function, _ATTRIBUTE, say)
         return function
 
     return decorate
 
 
-def needs_of(labels: Callable[..., Any]) -> Needs | None:
-    """What a labelling function, or a ``functools.partial`` of it with its options, needs; None where it does not say.
+def criteria(*names: str) -> Callable[[_Definition], _Definition]:
+    """Decorate a definition of candidates with the names of all its criteria, as in ``Candidate.rejected_by``."""
+
+    def decorate(function: _Definition) -> _Definition:
+        setattr(function, _CRITERIA, names)
+        return function
+
+    return decorate
+
+
+def criteria_of(definition: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of all criteria of a definition of candidates, or of a ``functools.partial`` of it."""
+    function = definition.func if isinstance(definition, functools.partial) else definition
+    names: tuple[str, ...] = getattr(function, _CRITERIA)
+    return names
+
+
+def needs_of(definition: Callable[..., Any]) -> Needs:
+    """What a definition, or a ``functools.partial`` of it with its options, needs.
 
     Raises:
-        TypeError: An option is none of the function's.
+        TypeError: An option is none of the definition's.
     """
-    partial = labels if isinstance(labels, functools.partial) else functools.partial(labels)
-    say: Callable[..., Needs] | None = getattr(partial.func, _ATTRIBUTE, None)
-    return None if say is None else say(**partial.keywords)
+    partial = definition if isinstance(definition, functools.partial) else functools.partial(definition)
+    say: Callable[..., Needs] = getattr(partial.func, _ATTRIBUTE)
+    return say(**partial.keywords)
+
+
+def together(parts: Iterable[Needs]) -> Needs:
+    """What several definitions need together."""
+    return functools.reduce(Needs.__add__, parts, Needs(()))

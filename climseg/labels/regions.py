@@ -53,6 +53,8 @@ class RegionMeasures:
 
     Attributes:
         area: (n,) m2.
+        lat: (n,) degrees, the area-weighted mean.
+        lon: (n,) degrees in [0, 360), the area-weighted circular mean.
         south: (n,) degrees.
         north: (n,) degrees.
         west: (n,) degrees, the western edge; 0 of the grid's first column for a region in every column.
@@ -60,6 +62,8 @@ class RegionMeasures:
     """
 
     area: Floats
+    lat: Floats
+    lon: Floats
     south: Floats
     north: Floats
     west: Floats
@@ -88,10 +92,16 @@ def measure_regions(labels: Labels, lat: ArrayLike, lon: ArrayLike) -> RegionMea
         lon: (lon,) degrees, ascending.
     """
     count = int(labels.max(initial=0))
-    lon_values = np.asarray(lon, dtype=np.float64)
+    lat_values, lon_values = np.asarray(lat, dtype=np.float64), np.asarray(lon, dtype=np.float64)
     rows, columns = np.nonzero(labels)
     region = labels[rows, columns] - 1
-    area = np.bincount(region, weights=cell_area(lat, lon)[rows, columns], minlength=count)
+    cell = cell_area(lat, lon)[:, 0][rows]
+
+    def total(values: Floats | float = 1.0) -> Floats:
+        return np.bincount(region, weights=cell * values, minlength=count).astype(np.float64)
+
+    area = total()
+    eastward, northward = (total(part(np.radians(lon_values))[columns]) for part in (np.cos, np.sin))
     first_row = np.full(count, labels.shape[0])
     last_row = np.zeros(count, dtype=np.int64)
     np.minimum.at(first_row, region, rows)
@@ -100,12 +110,19 @@ def measure_regions(labels: Labels, lat: ArrayLike, lon: ArrayLike) -> RegionMea
     first_column, column_count = _column_spans(region, columns, count, lon_values.size, is_periodic(lon_values))
     step = spacing(lon_values)
     return RegionMeasures(
-        area=np.asarray(area, dtype=np.float64),
+        area=area,
+        lat=total(lat_values[rows]) / area,
+        lon=np.degrees(np.arctan2(northward, eastward)) % 360.0 % 360.0,  # a hair below 0 gives 360 at first
         south=edges[first_row],
         north=edges[last_row + 1],
         west=lon_values[first_column] - step / 2,
         width=np.minimum(column_count * step, 360.0),
     )
+
+
+def marked(labels: Labels, kept: Mask) -> Mask:
+    """The cells (lat, lon) of the regions of a label field that are kept: (n,), element k for region k + 1."""
+    return np.asarray(np.concatenate([[False], kept])[labels])
 
 
 def largest_region(mask: Mask, area: Floats, periodic: bool, connectivity: Literal[4, 8] = 8) -> Mask:

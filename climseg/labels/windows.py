@@ -23,6 +23,8 @@ from climseg.grid import (
 
 Indices = NDArray[np.int64]
 BEARINGS: Final = np.arange(8) * 45.0
+# Degrees: a point that lies at a distance but for rounding lies at it, whichever way it is computed.
+ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,13 @@ def box(
     """
     edges = cell_edges(lat)
     south, north = max(centre_lat - half_height, -90.0), min(centre_lat + half_height, 90.0)
-    if south < edges[0] or north > edges[-1]:
+    if south < edges[0] - ROUNDING or north > edges[-1] + ROUNDING:
         return None
     if not is_periodic(lon):
-        margin = 0.5 * spacing(lon)
+        margin = 0.5 * spacing(lon) + ROUNDING
         if centre_lon - half_width < lon[0] - margin or centre_lon + half_width > lon[-1] + margin:
             return None
-    rows = np.flatnonzero(np.abs(lat - centre_lat) <= half_height)
-    east = longitude_difference(lon, centre_lon)
-    columns = np.flatnonzero(np.abs(east) <= half_width)
-    return Window(rows, columns[np.argsort(east[columns])])
+    return _cells_in_box(lat, lon, centre_lat, centre_lon, half_height, half_width)
 
 
 def cap(lat: Floats, lon: Floats, centre_lat: float, centre_lon: float, radius: float) -> tuple[Window, Floats] | None:
@@ -71,14 +70,32 @@ def cap(lat: Floats, lon: Floats, centre_lat: float, centre_lon: float, radius: 
 
     None when the cap reaches beyond an open grid. The corners of the box lie further away than ``radius``.
     """
-    half_width = 180.0
-    if abs(centre_lat) + radius < 90.0:
-        half_width = float(np.degrees(np.arcsin(np.sin(np.radians(radius)) / np.cos(np.radians(centre_lat)))))
-    window = box(lat, lon, centre_lat, centre_lon, radius, half_width)
-    if window is None:
+    if box(lat, lon, centre_lat, centre_lon, radius, _half_width(centre_lat, radius)) is None:
         return None
+    return within(lat, lon, centre_lat, centre_lon, radius)
+
+
+def within(lat: Floats, lon: Floats, centre_lat: float, centre_lon: float, radius: float) -> tuple[Window, Floats]:
+    """As :func:`cap`, but what lies beyond an open grid is cut off."""
+    window = _cells_in_box(lat, lon, centre_lat, centre_lon, radius, _half_width(centre_lat, radius))
     metres = great_circle_distance(centre_lat, centre_lon, lat[window.rows][:, None], lon[window.columns][None, :])
-    return window, np.degrees(metres / EARTH_RADIUS)
+    return window, np.asarray(np.degrees(metres / EARTH_RADIUS).round(9))
+
+
+def _half_width(centre_lat: float, radius: float) -> float:
+    """Degrees of longitude from the centre of a cap to the meridian that touches it; 180 where it holds a pole."""
+    if abs(centre_lat) + radius >= 90.0:
+        return 180.0
+    return float(np.degrees(np.arcsin(np.sin(np.radians(radius)) / np.cos(np.radians(centre_lat)))))
+
+
+def _cells_in_box(
+    lat: Floats, lon: Floats, centre_lat: float, centre_lon: float, half_height: float, half_width: float
+) -> Window:
+    rows = np.flatnonzero(np.abs(lat - centre_lat) <= half_height + ROUNDING)
+    east = longitude_difference(lon, centre_lon)
+    columns = np.flatnonzero(np.abs(east) <= half_width + ROUNDING)
+    return Window(rows, columns[np.argsort(east[columns])])
 
 
 def smallest_rise(field: NDArray[np.floating], lat: Floats, lon: Floats, row: int, column: int, radius: float) -> float:

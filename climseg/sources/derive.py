@@ -99,10 +99,18 @@ def integrated_vapour_transport(
         pressure: Pa, (level,) in any order or (time, level, lat, lon) in either order.
         surface_pressure: (time, lat, lon) Pa.
     """
-    eastward, northward = (
-        column_water_vapour(_blockwise(np.multiply, q, wind), pressure, surface_pressure) for wind in (u, v)
-    )
+    eastward, northward = (vapour_transport(q, wind, pressure, surface_pressure) for wind in (u, v))
     return transport_magnitude(eastward, northward)
+
+
+def vapour_transport(
+    q: xr.DataArray, wind: xr.DataArray, pressure: Pressure, surface_pressure: xr.DataArray | None = None
+) -> xr.DataArray:
+    """Vapour transport (time, lat, lon) in kg m-1 s-1 by one part of the wind: 1/g times the integral of q wind dp.
+
+    The arguments and the ends of the integral are those of :func:`integrated_vapour_transport`.
+    """
+    return column_water_vapour(_blockwise(np.multiply, q, wind), pressure, surface_pressure)
 
 
 def transport_magnitude(eastward: xr.DataArray, northward: xr.DataArray) -> xr.DataArray:

@@ -40,6 +40,8 @@ EQUIVALENTS: Final = {
     "z": _GEOPOTENTIAL,
     "Z1000": _GEOPOTENTIAL,
     "Z200": _GEOPOTENTIAL,
+    "Z300": _GEOPOTENTIAL,
+    "Z500": _GEOPOTENTIAL,
     "PRECT": _MASS_FLUX,
     "PRECC": _MASS_FLUX,
     "PRECL": _MASS_FLUX,
@@ -157,6 +159,42 @@ def _transport_of_relative(
     return _transport(_humidity(r, t), u, v, ps)
 
 
+def _part_of_transport(q: xr.DataArray, wind: xr.DataArray, ps: xr.DataArray | None = None) -> xr.DataArray:
+    if "pressure" in q.coords:
+        q, wind = _common_levels(q, wind)
+    return derive.vapour_transport(q, wind, _pressure(q, ps), ps)
+
+
+def _part_of_transport_of_relative(
+    r: xr.DataArray, t: xr.DataArray, wind: xr.DataArray, ps: xr.DataArray
+) -> xr.DataArray:
+    r, t, wind = _common_levels(r, t, wind)
+    return _part_of_transport(_humidity(r, t), wind, ps)
+
+
+def _transport_part(channel: str, flux: str, wind: str) -> tuple[Recipe, ...]:
+    """One of the two parts of the transport: itself, the flux under its other name, or the integral of q times wind."""
+    on_pressure = (Field("q", PRESSURE_LEVELS), Field(wind, PRESSURE_LEVELS))
+    return (
+        _itself(channel),
+        Recipe((Field(flux),)),
+        Recipe(
+            (*on_pressure, "PS"), _part_of_transport, "derived: {0} with {1}, integrated to the surface pressure {2}"
+        ),
+        Recipe(on_pressure, _part_of_transport, "derived: {0} with {1}, integrated to the lowest of them"),
+        Recipe(
+            (Field("q", MODEL_LEVELS), Field(wind, MODEL_LEVELS), "PS"),
+            _part_of_transport,
+            "derived: {0} with {1}, integrated",
+        ),
+        Recipe(
+            (*_RELATIVE, on_pressure[1], "PS"),
+            _part_of_transport_of_relative,
+            "derived: {0} with {1} and {2}, saturation over water, integrated to {3}",
+        ),
+    )
+
+
 def _humidity(r: xr.DataArray, t: xr.DataArray) -> xr.DataArray:
     """Specific humidity of a column on pressure levels."""
     q = derive.specific_humidity_from_relative(r, t, _pressure(r))
@@ -207,6 +245,8 @@ RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
     "TREFHT": (_itself("TREFHT"),),
     "Z1000": _levels("Z1000", "z", _CLIPPED),
     "Z200": _levels("Z200", "z", _CLIPPED),
+    "Z300": _levels("Z300", "z", _CLIPPED),
+    "Z500": _levels("Z500", "z", _CLIPPED),
     "ZBOT": (
         _itself("ZBOT"),
         Recipe(
@@ -219,6 +259,7 @@ RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
     "IVT": (
         _itself("IVT"),
         Recipe((Field("viwve"), Field("viwvn")), derive.transport_magnitude, "derived: magnitude of {0} and {1}"),
+        Recipe((Field("UIVT"), Field("VIVT")), derive.transport_magnitude, "derived: magnitude of {0} and {1}"),
         Recipe((*_FLUX, "PS"), _transport, "derived: {0} with {1} and {2}, integrated to the surface pressure {3}"),
         Recipe(_FLUX, _transport, "derived: {0} with {1} and {2}, integrated to the lowest of them"),
         Recipe((*_MODEL_FLUX, "PS"), _transport, "derived: {0} with {1} and {2}, integrated"),
@@ -228,6 +269,8 @@ RECIPES: Final[dict[str, tuple[Recipe, ...]]] = {
             "derived: {0} with {1}, {2} and {3}, saturation over water, integrated to {4}",
         ),
     ),
+    "UIVT": _transport_part("UIVT", "viwve", "u"),
+    "VIVT": _transport_part("VIVT", "viwvn", "v"),
     "VRT850": (
         _itself("VRT850"),
         Recipe(("U850", "V850"), derive.vorticity, "derived: relative vorticity of {0} and {1}"),

@@ -1,17 +1,14 @@
 """A lazy Dataset read one time step after another: every stored chunk once, with little beside the reading itself."""
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
-from dask.base import optimize
 
+from climseg.blocks import Block, read_block, segments
 from climseg.canonical import time_chunks
 from climseg.sources.netcdf import files_kept_open
-
-# Time steps whose part of the graph is cut out at once: dask goes through all of a graph whenever anything is computed.
-_SEGMENT: Final = 256
 
 
 def read_steps(ds: xr.Dataset) -> Iterator[xr.Dataset]:
@@ -23,20 +20,13 @@ def read_steps(ds: xr.Dataset) -> Iterator[xr.Dataset]:
     Raises:
         InputError: What reading or the Dataset's own lazy functions raise.
     """
-    blocks = time_blocks(ds)
-    while blocks:
-        count = max(1, sum(1 for _, stop in blocks if stop - blocks[0][0] <= _SEGMENT))
-        start = blocks[0][0]
-        (segment,) = optimize(ds.isel(time=slice(start, blocks[count - 1][1])))  # type: ignore[no-untyped-call]
-        for first, last in blocks[:count]:
-            with files_kept_open():
-                block = segment.isel(time=slice(first - start, last - start)).compute(scheduler="synchronous")
-            for index in range(last - first):
-                yield block.isel(time=index)
-        blocks = blocks[count:]
+    for segment, blocks in segments(ds, chunk_blocks(ds)):
+        for block in blocks:
+            loaded = read_block(segment, block, files_kept_open)
+            for index in range(block.stop - block.start):
+                yield loaded.isel(time=index)
 
 
-def time_blocks(ds: xr.Dataset) -> list[tuple[int, int]]:
-    """First step and the one after the last of each run of time steps that share a chunk, by the longest chunks."""
-    stops = np.cumsum(time_chunks(ds)).tolist()
-    return list(zip([0, *stops[:-1]], stops, strict=True))
+def chunk_blocks(ds: xr.Dataset) -> list[Block]:
+    """The runs of time steps that share a chunk, by the longest chunks."""
+    return [Block(start, stop) for start, stop in pairwise([0, *np.cumsum(time_chunks(ds)).tolist()])]

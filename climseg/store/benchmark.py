@@ -12,9 +12,10 @@ from typing import Final
 import netCDF4
 import xarray as xr
 
+from climseg.blocks import Reading
 from climseg.canonical import DIMS
 from climseg.channels import CHANNELS, LABELS
-from climseg.store.cluster import Cluster, in_process
+from climseg.cluster import Cluster, in_process
 from climseg.store.info import image_chunk, mask_chunk
 from climseg.store.writer import write_store
 
@@ -51,7 +52,7 @@ def compare_with_copying(
     *,
     repeats: int = 3,
     cluster: Callable[[], AbstractContextManager[Cluster]] = in_process,
-    reading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    reading: Reading = nullcontext,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Comparison:
     """Copy files and prepare a store from them, in turn, and time both.
@@ -142,7 +143,7 @@ def _prepare(
     channels: Sequence[str],
     output: Path,
     workers: Cluster,
-    reading: Callable[[], AbstractContextManager[None]],
+    reading: Reading,
 ) -> None:
     write_store(
         ds,

@@ -1,7 +1,7 @@
 """Writing a store block by block in time, in parallel, resumable, under its final name only when complete.
 
-The samples are written to an unfinished store (``partial``), by tasks (``blocks``) that run in this or other processes
-(``cluster``). At the end the statistics are merged and the folder is renamed.
+The samples are written to an unfinished store (``partial``), by tasks (``task``) that run in this or other processes
+(``climseg.cluster``). At the end the statistics are merged and the folder is renamed.
 """
 
 import json
@@ -16,15 +16,16 @@ from typing import Any, Final
 import xarray as xr
 
 from climseg.atomic import partial_path, sole_writer
+from climseg.blocks import Block, Reading, bytes_per_step, segments, time_blocks
 from climseg.canonical import check_canonical, iso_times
 from climseg.channels import CHANNELS, LABELS
+from climseg.cluster import Cluster, ClusterError, in_process
 from climseg.errors import InputError
 from climseg.grid import is_periodic
-from climseg.store.blocks import Block, Segment, bytes_per_step, segments, time_blocks, write_block
-from climseg.store.cluster import Cluster, ClusterError, in_process
 from climseg.store.info import INFO_FILE, StoreInfo
 from climseg.store.partial import PROGRESS_FILE, REQUEST_FILE, find_done, note_done, open_partial
 from climseg.store.statistics import SampleStatistics, merge_statistics
+from climseg.store.task import StoreTask, write_block
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +70,9 @@ def plan_store(
         InputError: A channel is missing, or the output exists and was made from another request.
     """
     check_canonical(ds, channels, origin)
-    request = _whole(request, channels, splits)
     steps, step = ds.sizes["time"], bytes_per_step(ds, channels)
-    complete = _read_complete(output, request) is not None
+    complete = read_complete(output, channels=channels, splits=splits, request=request) is not None
+    request = _whole(request, channels, splits)
     done = range(steps) if complete else find_done(partial_path(output), request) or {}
     blocks = time_blocks(ds, channels, done)
     longest = max((block.stop - block.start for block in time_blocks(ds, channels)), default=0)
@@ -93,7 +94,7 @@ def write_store(
     splits: Sequence[str],
     request: dict[str, Any],
     cluster: Callable[[], AbstractContextManager[Cluster]] = in_process,
-    reading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    reading: Reading = nullcontext,
     progress: Progress = lambda done, total: None,
     origin: str = "input",
 ) -> StoreInfo:
@@ -107,7 +108,7 @@ def write_store(
         channels: Channel names in the order of the tensor axis.
         splits: For each time step ``train``, ``validation``, ``test`` or ``gap``.
         request: What makes this store: input files and options (JSON types). A run with another request starts afresh.
-        cluster: Where the tasks run: a function of ``climseg.store.cluster``, called only if something is to do.
+        cluster: Where the tasks run: a function of ``climseg.cluster``, called only if something is to do.
         reading: The context in which a task reads a small block, such as one that keeps the files of the source open.
         progress: Called with (time steps done, all time steps).
         origin: The input to name in an error.
@@ -121,8 +122,8 @@ def write_store(
             the cluster failed (``ClusterError``; what is done is kept, as with any other interruption).
     """
     check_canonical(ds, channels, origin)
+    complete = read_complete(output, channels=channels, splits=splits, request=request)
     request = _whole(request, channels, splits)
-    complete = _read_complete(output, request)
     if complete is not None:
         log.info("%s is complete already", output)
         return complete
@@ -135,7 +136,10 @@ def write_store(
             if blocks:
                 labels = masks.transpose("time", "lat", "lon").variable
                 fields = ds[list(channels)].assign({LABELS: labels})
-                work = segments(Segment(0, fields, partial, origin, reading), blocks)
+                work = (
+                    (StoreTask(segment, partial, origin, reading), within)
+                    for segment, within in segments(fields, blocks)
+                )
                 _write_blocks(partial, work, cluster, done, lambda: progress(len(done), ds.sizes["time"]))
             info = _describe(ds, masks, channels, splits, done, request)
         except InputError as error:
@@ -149,9 +153,29 @@ def write_store(
     return info
 
 
+def read_complete(
+    output: Path, *, channels: Sequence[str], splits: Sequence[str], request: Mapping[str, Any]
+) -> StoreInfo | None:
+    """The store that :func:`write_store` with the same arguments would make, if it is there already.
+
+    Raises:
+        InputError: Something else is there.
+    """
+    if not output.exists():
+        return None
+    if not (output / INFO_FILE).is_file():
+        raise InputError(f"{output} exists and is no climseg store (no {INFO_FILE} in it); choose another output.")
+    info = StoreInfo.read(output)
+    if info.request != _whole(request, channels, splits):
+        raise InputError(
+            f"{output} exists and was made from other input or options; choose another output or remove it."
+        )
+    return info
+
+
 def _write_blocks(
     partial: Path,
-    work: Iterable[tuple[Segment, list[Block]]],
+    work: Iterable[tuple[StoreTask, list[Block]]],
     cluster: Callable[[], AbstractContextManager[Cluster]],
     done: dict[int, SampleStatistics],
     progress: Callable[[], None],
@@ -173,20 +197,6 @@ def _whole(request: Mapping[str, Any], channels: Sequence[str], splits: Sequence
     """The request with all that makes the store, as JSON gives it back."""
     whole: dict[str, Any] = json.loads(json.dumps({**request, "channels": list(channels), "splits": list(splits)}))
     return whole
-
-
-def _read_complete(output: Path, request: Mapping[str, Any]) -> StoreInfo | None:
-    """The complete store of this request, if it is there; another one is refused."""
-    if not output.exists():
-        return None
-    if not (output / INFO_FILE).is_file():
-        raise InputError(f"{output} exists and is no climseg store (no {INFO_FILE} in it); choose another output.")
-    info = StoreInfo.read(output)
-    if info.request != request:
-        raise InputError(
-            f"{output} exists and was made from other input or options; choose another output or remove it."
-        )
-    return info
 
 
 def _describe(

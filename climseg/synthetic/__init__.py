@@ -11,6 +11,8 @@ learnt or measured on it says anything about the climate.
 - ``lows`` and ``decoys``, unlabelled: lows of middle latitudes, some dry; short moist plumes; tropical moisture blobs.
 - ``catalogue``: which object lives when; ``true_objects`` lists them. ``atmosphere`` puts all together.
 - ``files``: netCDF files of it.
+- ``further``: vapour transport and heights at 300 and 500 hPa, where asked for.
+- ``scene``: objects at places of the caller's choice (``placed``) in a climate without eddies, to test definitions on.
 
 Labels: a cyclone (1) is the disk out to the last radius where its own tangential wind at 850 hPa reaches 8 m/s; a river
 (2) is where its own TMQ excess reaches 8 kg/m2, poleward of 20 degrees; a cyclone overwrites a river. A shear line, a

@@ -1,8 +1,9 @@
 """One state of the made atmosphere from its parts: climate, continents, eddies, lows, decoys, rivers, cyclones."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -16,14 +17,16 @@ from climseg.synthetic.canvas import Fields, Floats, window
 from climseg.synthetic.catalogue import objects_at
 from climseg.synthetic.climate import zonal_mean
 from climseg.synthetic.clock import model_days, season, time_axis
-from climseg.synthetic.cyclones import paint_cyclone
+from climseg.synthetic.cyclones import CycloneState, paint_cyclone
 from climseg.synthetic.decoys import paint_blob, paint_plume
 from climseg.synthetic.eddies import AIR_DENSITY, Eddies, eddies
+from climseg.synthetic.further import FURTHER_CHANNELS, GAS_CONSTANT, add_further_channels
 from climseg.synthetic.lows import paint_low
-from climseg.synthetic.rivers import LABEL_EXCESS, LABEL_LATITUDE, paint_river
+from climseg.synthetic.rivers import LABEL_EXCESS, LABEL_LATITUDE, Filament, paint_river
 from climseg.synthetic.surface import continents
 
-GAS_CONSTANT: Final = 287.05  # of dry air, J/kg/K
+# Adds a thing to the fields on the rows and columns of a grid.
+Painter: TypeAlias = Callable[[Fields, Floats, Floats], None]
 LAPSE_RATE: Final = 0.0065  # K/m
 # Height of the lowest model level over 2 m temperature in CAM5, m/K: 0.2202 +- 0.0006 at the ClimateNet expert points.
 ZBOT_PER_KELVIN: Final = 0.2202
@@ -39,8 +42,8 @@ class Grid:
     height: Floats
 
 
-def prepare_grid(lat: ArrayLike, lon: ArrayLike) -> Grid:
-    """Make the axes canonical and put the continents on them.
+def prepare_grid(lat: ArrayLike, lon: ArrayLike, all_sea: bool = False) -> Grid:
+    """Make the axes canonical and put the continents on them, or none.
 
     Raises:
         InputError: They have fewer than two points, are not monotonic, leave the sphere, or have gaps in longitude.
@@ -48,10 +51,14 @@ def prepare_grid(lat: ArrayLike, lon: ArrayLike) -> Grid:
     asked = xr.Dataset(coords={"time": [0], "lat": np.asarray(lat), "lon": np.asarray(lon)})
     canonical = orient(asked, "the grid asked for")
     rows, columns = canonical["lat"].values, canonical["lon"].values
+    if all_sea:
+        return Grid(rows, columns, np.zeros((rows.size, columns.size)), np.zeros((rows.size, columns.size)))
     return Grid(rows, columns, *continents(rows[:, None], columns[None, :]))
 
 
-def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: int = 0) -> xr.Dataset:
+def make_atmosphere(
+    times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: int = 0, *, more_channels: bool = False
+) -> xr.Dataset:
     """Make a canonical Dataset with all 16 channels and LABELS (time, lat, lon).
 
     Every value depends on the seed, the time and the place alone, whatever other times and places are asked for.
@@ -63,56 +70,103 @@ def make_atmosphere(times: Iterable[Any], lat: ArrayLike, lon: ArrayLike, seed: 
         lat: (lat,) degrees, at least two.
         lon: (lon,) degrees, evenly spaced, at least two. The result has both axes in canonical order.
         seed: Names the world, 0 or more.
+        more_channels: Make IVT, UIVT, VIVT, Z300 and Z500 too (``further``).
 
     Raises:
         InputError: The axes or the seed are not as said.
     """
-    return make_on_grid(time_axis(times), prepare_grid(lat, lon), seed)
+    return make_on_grid(time_axis(times), prepare_grid(lat, lon), seed, more_channels)
 
 
-def make_on_grid(axis: xr.DataArray, grid: Grid, seed: int) -> xr.Dataset:
+def make_on_grid(axis: xr.DataArray, grid: Grid, seed: int, more_channels: bool) -> xr.Dataset:
     """``make_atmosphere`` with the results of ``time_axis`` and ``prepare_grid``."""
     if seed < 0:
         raise InputError(f"seed is {seed}; expected 0 or more.")
     days, year_length = model_days(axis)
-    steps = [_step(grid, float(day), year_length, seed) for day in days]
-    data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in (*CAM5_CHANNELS, LABELS)}
+    channels = (*CAM5_CHANNELS, *FURTHER_CHANNELS) if more_channels else CAM5_CHANNELS
+    steps = [_step(grid, float(day), year_length, seed, channels) for day in days]
+    return as_dataset(steps, axis, grid)
+
+
+def as_dataset(steps: Sequence[dict[str, NDArray[Any]]], axis: xr.DataArray, grid: Grid) -> xr.Dataset:
+    """The canonical Dataset of the steps of a time axis, each with the same names, (lat, lon)."""
+    data = {name: (DIMS, np.stack([step[name] for step in steps])) for name in steps[0]}
     raw = xr.Dataset(data, coords={"time": axis, "lat": grid.lat, "lon": grid.lon})
     return to_canonical(raw, origin="the synthetic atmosphere")
 
 
-def _step(grid: Grid, day: float, year_length: float, seed: int) -> dict[str, NDArray[Any]]:
-    """All channels and LABELS (lat, lon) at one time."""
-    lat, lon, sun = grid.lat, grid.lon, season(day, year_length)
+def _step(grid: Grid, day: float, year_length: float, seed: int, channels: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """The channels and LABELS (lat, lon) at one time."""
+    sun = season(day, year_length)
     alive = objects_at(seed, day, year_length)
-    weather = eddies(seed, day, sun, lat, lon)
     rivers = [river.at(day) for _, river in alive.rivers]
-    cyclones = [cyclone.at(day) for _, cyclone in alive.cyclones]
-    fields = {name: np.zeros((lat.size, lon.size)) for name in (*CAM5_CHANNELS, "DRY", "EXCESS")}
+    lows = [low for _, low in rivers] + [dry.at(day) for dry in alive.dry_lows]
+    return paint_step(
+        grid,
+        eddies(seed, day, sun, grid.lat, grid.lon),
+        sun,
+        stirring=[partial(paint_low, low) for low in lows],
+        moist=[partial(paint_blob, blob, day) for blob in alive.blobs]
+        + [partial(paint_plume, plume.at(day)) for plume in alive.plumes],
+        rivers=[river for river, _ in rivers],
+        cyclones=[cyclone.at(day) for _, cyclone in alive.cyclones],
+        channels=channels,
+    )
 
+
+def paint_step(
+    grid: Grid,
+    weather: Eddies,
+    sun: float,
+    *,
+    stirring: Iterable[Painter],
+    moist: Iterable[Painter],
+    rivers: Sequence[Filament],
+    cyclones: Sequence[CycloneState],
+    channels: Sequence[str],
+) -> dict[str, NDArray[Any]]:
+    """Channels (lat, lon) float32 and LABELS int8 of one time from the things that live then.
+
+    Args:
+        grid: Where.
+        weather: The random waves.
+        sun: The season, -1 (January) to 1 (July).
+        stirring: Unlabelled things whose wind brings air from elsewhere.
+        moist: Unlabelled things added to the air as it then is.
+        rivers: Labelled.
+        cyclones: Labelled.
+        channels: Names, of CAM5's and ``FURTHER_CHANNELS``.
+    """
+    lat, lon = grid.lat, grid.lon
+    fields = {name: np.zeros((lat.size, lon.size)) for name in (*CAM5_CHANNELS, "DRY", "EXCESS")}
     _add_eddies(fields, weather)
-    for low in [low for _, low in rivers] + [dry.at(day) for dry in alive.dry_lows]:
-        paint_low(low, fields, lat, lon)
+    for paint in stirring:
+        paint(fields, lat, lon)
     _turn_near_surface(fields, grid)
     _add_air_masses(fields, grid, weather, sun)
-    for blob in alive.blobs:
-        paint_blob(blob, day, fields, lat, lon)
-    for plume in alive.plumes:
-        paint_plume(plume.at(day), fields, lat, lon)
-    for river, _ in rivers:
+    for paint in moist:
+        paint(fields, lat, lon)
+    for river in rivers:
         paint_river(river, fields, lat, lon)
     fields["TMQ"] += fields["EXCESS"]
     fields["QREFHT"] *= 1.0 + 0.006 * fields["EXCESS"]
     for cyclone in cyclones:
         paint_cyclone(cyclone, fields, lat, lon)
     _add_climate(fields, grid, sun)
+    if not fields.keys() >= set(channels):
+        add_further_channels(fields)
+    mask = _mask(fields["EXCESS"], cyclones, lat, lon)
+    return {name: fields[name].astype(np.float32) for name in channels} | {LABELS: mask.astype(np.int8)}
 
-    mask = np.where((fields["EXCESS"] >= LABEL_EXCESS) & (np.abs(lat) >= LABEL_LATITUDE)[:, None], ATMOSPHERIC_RIVER, 0)
+
+def _mask(excess: Floats, cyclones: Iterable[CycloneState], lat: Floats, lon: Floats) -> NDArray[Any]:
+    """Class numbers (lat, lon) by the rules that the package states."""
+    mask = np.where((excess >= LABEL_EXCESS) & (np.abs(lat) >= LABEL_LATITUDE)[:, None], ATMOSPHERIC_RIVER, 0)
     for cyclone in cyclones:
         near = window(lat, lon, cyclone.lat, cyclone.lon, cyclone.label_radius)
         if near is not None and cyclone.label_radius > 0.0:
             mask[near.index] = np.where(near.distance <= cyclone.label_radius, TROPICAL_CYCLONE, mask[near.index])
-    return {name: fields[name].astype(np.float32) for name in CAM5_CHANNELS} | {LABELS: mask.astype(np.int8)}
+    return mask
 
 
 def _add_eddies(fields: Fields, weather: Eddies) -> None:

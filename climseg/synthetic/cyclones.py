@@ -53,6 +53,7 @@ class CycloneState:
         radius_max_wind: m.
         shape: Holland's B.
         outer_radius: Where its wind has vanished, m; Holland's alone falls too slowly there (Chavas et al. 2015).
+        outflow: By how much Z200 rises for the first kelvin of warmth at 500 hPa, m/K.
     """
 
     lat: float
@@ -61,6 +62,7 @@ class CycloneState:
     radius_max_wind: float
     shape: float
     outer_radius: float
+    outflow: float = 25.0
 
     def wind(self, radius: ArrayLike) -> Floats:
         """Tangential wind in m/s at 850 hPa."""
@@ -168,7 +170,7 @@ def paint_cyclone(state: CycloneState, fields: Fields, lat: Floats, lon: Floats)
     warmth = state.drop / 1000.0 * np.exp(-((r / (2.8 * state.radius_max_wind)) ** 2))
     fields["T500"][at] += warmth
     fields["T200"][at] += 0.8 * warmth
-    fields["Z200"][at] += 25.0 * warmth / (1.0 + 0.2 * warmth)
+    fields["Z200"][at] += state.outflow * warmth / (1.0 + 0.2 * warmth)
 
     strength = min(state.drop / 2500.0, 1.0)
     core = strength * np.exp(-((r / max(1.06 * state.label_radius, 150e3)) ** 8))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from climseg.synthetic.canvas import Fields, Floats, fade, life_cycle, window
-from climseg.synthetic.rivers import Filament, across_filament, ends, profile
+from climseg.synthetic.rivers import Filament, across_filament, ends, paint_jet, profile
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def draw_plume(rng: np.random.Generator, birth: float, season: float) -> Plume:
 
 
 def paint_plume(plume: Filament, fields: Fields, lat: Floats, lon: Floats) -> None:
-    """Add a plume's moisture and rain."""
+    """Add a plume's moisture and rain, and its jet if it has one."""
     found = across_filament(plume, lat, lon)
     if found is None:
         return
@@ -70,6 +70,8 @@ def paint_plume(plume: Filament, fields: Fields, lat: Floats, lon: Floats) -> No
     excess = plume.excess[nearest] * profile(across)
     fields["TMQ"][at] += excess
     fields["PRECT"][at] += 2.5e-9 * excess
+    if np.any(plume.jet):
+        paint_jet(plume, found, fields)
 
 
 @dataclass(frozen=True)

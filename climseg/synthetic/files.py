@@ -15,6 +15,7 @@ from climseg.canonical import DIMS
 from climseg.errors import InputError
 from climseg.synthetic.atmosphere import Grid, make_on_grid, prepare_grid
 from climseg.synthetic.clock import model_days, time_axis
+from climseg.synthetic.further import FURTHER_CHANNELS
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +35,15 @@ def write_files(
     seed: int = 0,
     per: Literal["step", "month"] = "month",
     progress: Callable[[int, int], None] | None = None,
+    *,
+    more_channels: bool = False,
 ) -> list[Path]:
-    """Write netCDF-4 files of 16 channels and LABELS, one per time step or per month, one after the other.
+    """Write netCDF-4 files of 16 channels (or more) and LABELS, one per time step or per month, one after the other.
 
     A file gets its name, for example ``climseg-synthetic-2001-01.nc`` or ``climseg-synthetic-2001-01-01-06.nc``, when
     it is complete. A complete file that is there already is left alone; that it belongs to the same request is told by
-    its global attributes (seed, recipe) and its axes. Only one time step is held in memory. Several processes may write
-    different months, or different steps, into one folder.
+    its global attributes (seed, recipe), its axes and its channels. Only one time step is held in memory. Several
+    processes may write different months, or different steps, into one folder.
 
     Args:
         output: The folder; it is made.
@@ -50,6 +53,7 @@ def write_files(
         seed: As for ``make_atmosphere``.
         per: What one file holds.
         progress: Called with the number of time steps done and of all after every step.
+        more_channels: As for ``make_atmosphere``.
 
     Returns:
         All files of the request, in order of time.
@@ -76,17 +80,19 @@ def write_files(
         path = Path(output) / f"climseg-synthetic-{stamp}.nc"
         part = axis[indices]
         if path.exists():
-            _check_same(path, part, grid, seed)
+            _check_same(path, part, grid, seed, more_channels)
             logger.info("%s is complete already", path)
             tick(part.size)
         else:
             with atomic_file(path) as partial:
-                _write(partial, part, grid, seed, tick)
+                _write(partial, part, grid, seed, more_channels, tick)
         paths.append(path)
     return paths
 
 
-def _write(path: Path, axis: xr.DataArray, grid: Grid, seed: int, tick: Callable[[], None]) -> None:
+def _write(
+    path: Path, axis: xr.DataArray, grid: Grid, seed: int, more_channels: bool, tick: Callable[[], None]
+) -> None:
     with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
         file.setncatts(
             {
@@ -98,7 +104,7 @@ def _write(path: Path, axis: xr.DataArray, grid: Grid, seed: int, tick: Callable
             }
         )
         for index in range(axis.size):
-            step = make_on_grid(axis[index : index + 1], grid, seed)
+            step = make_on_grid(axis[index : index + 1], grid, seed, more_channels)
             if index == 0:
                 _define(file, step, axis, grid)
             for name in step.data_vars:
@@ -122,13 +128,13 @@ def _define(file: netCDF4.Dataset, step: xr.Dataset, axis: xr.DataArray, grid: G
         variable.setncatts(data.attrs)
 
 
-def _check_same(path: Path, axis: xr.DataArray, grid: Grid, seed: int) -> None:
-    """Refuse a file that holds another seed, recipe, grid, calendar or other times than asked for."""
+def _check_same(path: Path, axis: xr.DataArray, grid: Grid, seed: int, more_channels: bool) -> None:
+    """Refuse a file that holds another seed, recipe, grid, calendar or other times or channels than asked for."""
     try:
         with netCDF4.Dataset(path) as file:
             found = {_SEED: getattr(file, _SEED, None), _RECIPE: getattr(file, _RECIPE, None)}
             axes: dict[str, NDArray[np.float64]] = {name: np.asarray(file[name][:]) for name in DIMS}
-            calendar = file["time"].calendar
+            calendar, names = file["time"].calendar, set(file.variables)
     except (OSError, IndexError, AttributeError) as error:
         raise InputError(
             f"{path}: is not a file of the synthetic atmosphere ({error}); choose another folder."
@@ -144,6 +150,7 @@ def _check_same(path: Path, axis: xr.DataArray, grid: Grid, seed: int) -> None:
         ("time steps", same),
         ("latitudes", np.array_equal(axes["lat"], grid.lat)),
         ("longitudes", np.array_equal(axes["lon"], grid.lon)),
+        ("channels", more_channels == set(FURTHER_CHANNELS).issubset(names)),
     ):
         if not agrees:
             raise InputError(f"{path}: holds other {name} than asked for; choose another folder or remove the file.")

@@ -142,9 +142,15 @@ def paint_river(river: Filament, fields: Fields, lat: Floats, lon: Floats) -> No
     excess = river.excess[nearest] * profile(across)
     fields["EXCESS"][at] = np.maximum(fields["EXCESS"][at], excess)
     fields["PRECT"][at] += 4e-9 * excess * nearest / river.lat.size
-    _, east, north = away_from(river.lat[:-1], river.lon[:-1], river.lat[1:], river.lon[1:])
+    paint_jet(river, found, fields)
+
+
+def paint_jet(filament: Filament, found: tuple[Any, Indices, Floats], fields: Fields) -> None:
+    """Add the wind along a filament, where ``across_filament`` found it near; half of it at the lowest level."""
+    at, nearest, across = found
+    _, east, north = away_from(filament.lat[:-1], filament.lon[:-1], filament.lat[1:], filament.lon[1:])
     behind = np.maximum(nearest - 1, 0)
-    speed = river.jet[nearest] * np.exp(-(across**2))
+    speed = filament.jet[nearest] * np.exp(-(across**2))
     for name, wind in (("U850", speed * east[behind]), ("V850", speed * north[behind])):
         fields[name][at] += wind
         fields[name.replace("850", "BOT")][at] += 0.5 * wind

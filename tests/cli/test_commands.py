@@ -19,6 +19,7 @@ from climseg.masks import open_masks
 from climseg.store.info import StoreInfo
 
 ALL_TRAIN = ["splits.train=1", "splits.validation=0", "splits.test=0"]
+LONGER_TRACKS = ["labels=kurth2018", "labels.cyclones.tracks.min_hours=48"]
 
 
 def test_synthesize_writes_one_file_per_step_or_per_month(tmp_path: Path) -> None:
@@ -33,12 +34,23 @@ def test_synthesize_writes_one_file_per_step_or_per_month(tmp_path: Path) -> Non
         assert len(ds.data_vars) == 17
 
 
+def test_synthesize_writes_vapour_transport_when_asked_for(tmp_path: Path) -> None:
+    assert run(["synthesize", "steps=1", "spacing=10", f"output={tmp_path}", "more_channels=true"]) == 0
+    (file,) = tmp_path.glob("*.nc")
+    with xr.open_dataset(file) as ds:
+        assert {"IVT", "UIVT", "VIVT", "Z300", "Z500"} < set(ds.data_vars)
+
+
 def test_label_writes_masks_by_a_heuristic(files: str, tmp_path: Path) -> None:
     assert run(["label", f"input={files}", f"output={tmp_path / 'masks.nc'}", "labels=kurth2018"]) == 0
     masks = open_masks(tmp_path / "masks.nc")
     assert masks[LABELS].shape == (4, 37, 72)
     assert set(np.unique(masks[LABELS])) <= {0, 1, 2}
-    assert "Kurth" in masks[LABELS].attrs["definition"]
+    assert (
+        masks[LABELS]
+        .attrs["definition"]
+        .startswith("kurth2018 (Kurth et al. 2018, arXiv:1810.01993); atmospheric rivers:")
+    )
 
 
 def test_prepare_and_evaluate_agree_with_the_files(files: str, run_dir: Path, tmp_path: Path) -> None:
@@ -87,6 +99,22 @@ def test_a_benchmark_of_prepare_writes_its_figures(tmp_path: Path) -> None:
     assert [path.suffix for path in folder.iterdir()] == [".nc"]
 
 
+def test_a_benchmark_of_labels_measures_every_definition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "figures.json"
+    assert run(["benchmark", "what=labels", "grid=[46,72]", "repeats=1", f"output={output}"]) == 0
+    figures = json.loads(output.read_text())
+    assert (figures["what"], figures["grid"]) == ("labels", [46, 72])
+    rivers = {f"rivers={name}" for name in ("bard", "guan_waliser", "kurth2018", "tempestextremes")}
+    assert set(figures["definitions"]) == rivers | {"cyclones=teca", "cyclones=tempestextremes"}
+    said = capsys.readouterr().out
+    assert "one time step of 46 x 72 on one core" in said
+    for name, row in figures["definitions"].items():
+        assert name in said
+        assert len(row["seconds"]) == 1
+        assert min(row["median_seconds"], row["sorts_of_a_field"], row["peak_megabytes"]) > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+
+
 def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tmp_path: Path) -> None:
     masks, picture = tmp_path / "masks.nc", tmp_path / "map.png"
     assert run(["predict", f"checkpoint={run_dir / 'best.ckpt'}", f"input={files}", f"output={masks}"]) == 0
@@ -104,6 +132,9 @@ def test_predict_and_plot_make_masks_and_a_picture(files: str, run_dir: Path, tm
         (["predict", "checkpoint=CKPT", "input=none*.nc", "output=m.nc"], "none*.nc"),
         (["predict", "checkpoint=CKPT", "input=FILES", "output=/proc/m.nc"], "cannot be written"),
         (["predict", "checkpoint=CKPT", "input=FILES", "output=m.nc", "source=era5"], "PSL needs msl"),
+        (["label", "input=FILES", "output=m.nc", *LONGER_TRACKS], "the input has 36 hours without a gap at most"),
+        (["prepare", "input=FILES", "output=s", *LONGER_TRACKS], "the input has 36 hours without a gap at most"),
+        (["benchmark", "what=labels", "grid=[19,36]", "repeats=0"], "repeats=0: expected at least 1"),
         (["plot", "masks=absent.nc", "output=m.png"], "absent.nc: no such mask file"),
         (["evaluate", "checkpoint=CKPT", "data.store=absent"], "absent is not a complete climseg store"),
         (["synthesize", "output=x", "start=yesterday"], "yesterday"),

@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,33 @@ def test_help_shows_the_options_of_the_choice_that_was_named() -> None:
     assert "atrous_rates" not in command_help("train")
 
 
+def test_help_shows_the_options_of_a_choice_within_a_choice() -> None:
+    text = command_help("label", ["labels/rivers=bard", "--help"])
+    assert "labels/rivers = bard | " in text
+    assert "Options of labels/rivers=bard, as labels.rivers.OPTION=...:" in text
+    assert "min_probability: " in text
+    assert "max_gap_hours: " in text  # of labels/cyclones=teca, which labels=kurth2018 takes
+    without = command_help("label", ["labels=bard", "--help"])
+    assert "labels = bard | " in without
+    assert "labels/cyclones = null | teca | " in without
+    assert "max_gap_hours" not in without
+
+
+def test_parts_of_a_heuristic_compose() -> None:
+    def labels(*words: str) -> Any:
+        return compose("label", ["input=x", "output=y", *words]).labels
+
+    made = labels("labels=bard", "labels/cyclones=tempestextremes", "labels.cyclones.tracks.lasting.wind.hours=24")
+    assert made.rivers["_target_"].startswith("climseg.labels.rivers_bard")
+    assert made.cyclones.tracks.lasting.wind.hours == 24
+    assert labels("labels/rivers=null").rivers is None
+    assert labels("labels.rivers=null").rivers is None
+    assert labels("labels.cyclones.tracks=null").cyclones.tracks is None
+    # Without effect where the choice has no such part anyway.
+    for word in ("labels/cyclones=null", "labels.cyclones=null"):
+        assert labels("labels=bard", word).get("cyclones") is None
+
+
 def test_general_help_names_every_command() -> None:
     text = general_help(COMMANDS)
     assert all(f"  {c} " in text for c in COMMANDS)
@@ -73,6 +101,16 @@ def test_general_help_names_every_command() -> None:
         (["benchmark", "what=prepar"], "did you mean 'prepare'"),
         (["benchmark", "grid=5"], r"such as \[192,288\]"),
         (["train", "-m", "model=tiramisu,tiramisu_small"], "not part of this version"),
+        (["label", *NEEDED["label"], "labels/cyclones=tempestextrem"], "did you mean 'tempestextremes'"),
+        (["label", *NEEDED["label"], "labels/river=bard"], "did you mean 'labels/rivers'"),
+        (["label", *NEEDED["label"], "labels.rivers=bard"], "bard is a choice; write labels/rivers=bard"),
+        (["label", *NEEDED["label"], "labels=bard", "labels.cyclones.tracks=null"], "has no key 'labels.cyclones.tr"),
+        (
+            ["label", *NEEDED["label"], "labels=from_file", "labels/rivers=bard"],
+            "labels=from_file has no rivers",
+        ),
+        (["label", *NEEDED["label"], "labels.rivers.treshold=21"], "did you mean 'labels.rivers.threshold'"),
+        (["label", *NEEDED["label"], "labels.cyclones.candidates.min_wind=fast"], "expected a number, such as 17"),
         (["train", "data.store=absent"], "not a complete climseg store"),
     ],
 )

@@ -24,7 +24,7 @@ def test_sound_files_are_shown_in_80_columns(files: str, capsys: pytest.CaptureF
     assert _says(out, "4 steps of 12 h from 2001-08-01T00:00:00 to 2001-08-02T12:00:00, calendar standard")
     assert _says(out, "37 x 72 points, 5 x 5 degrees (lat x lon); global, with both poles")
     assert _says(out, "Ready for a new network: with the 16 channels there; the files carry LABELS")
-    assert _says(out, "Ready for labels=kurth2018: the 11 channels that it needs are there.")
+    assert _says(out, "Ready for labels=kurth2018: the 11 channels that it takes are there.")
     assert "checkpoint" not in out
 
 
@@ -35,7 +35,10 @@ def test_the_report_is_json_with_what_was_shown(files: str, tmp_path: Path) -> N
     assert report["input"] == sorted(str(p) for p in Path(files).parent.glob("*.nc"))
     assert report["files"]["count"] == 4
     assert len(report["sampled"]) == 4
-    assert [v["ready"] for v in report["verdicts"]] == [True, True]
+    assert [v["ready"] for v in report["verdicts"]] == [True, True, True]
+    others = report["verdicts"][2]
+    # IVT is not among the 16 channels. Four steps of 12 hours last 36 hours: 48 hours counted by steps.
+    assert (others["purpose"], others["sentence"]) == ("other labels too", "labels=kurth2018_coarse.")
     assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
 
 
@@ -64,6 +67,38 @@ def test_a_network_takes_the_files_or_says_what_it_wants(
     assert verdict(holed) == "TMQ: 5.4% missing."  # 2 of 37 rows
     hpa = few.assign(PSL=(few["PSL"] / 100).assign_attrs(few["PSL"].attrs))
     assert verdict(hpa).startswith("PSL: values that look like hPa labelled Pa")
+
+
+@pytest.mark.parametrize(
+    ("words", "ready", "sentences"),
+    [
+        ([], True, ["the 11 channels that it takes are there.", "; see labels=kurth2018_coarse."]),
+        (["labels/cyclones=null"], True, ["the channel TMQ that it takes is there."]),
+        (
+            ["labels.cyclones.tracks.min_hours=48"],
+            False,
+            ["36 hours without a gap at most", "at least 48 hours", "set labels.cyclones.tracks=null to judge every"],
+        ),
+        (["labels=tempestextremes"], False, ["IVT needs ", "set labels.rivers=null to label cyclones alone."]),
+        (
+            ["labels=tempestextremes", "labels/rivers=null", "labels.cyclones.tracks=null"],
+            True,
+            ["there; (T200 + T500)/2 in place of Z300 - Z500.", "5 degrees is coarse for it and it may find little."],
+        ),
+        (["labels=tempestextremes", "labels/rivers=null"], False, ["36 hours without a gap at most", "least 54 hours"]),
+        (["labels=bard"], False, ["IVT needs "]),
+        (["labels=guan_waliser"], False, ["UIVT needs ", "; VIVT needs "]),
+    ],
+)
+def test_a_heuristic_is_judged_by_its_channels_and_its_time(
+    words: list[str], ready: bool, sentences: list[str], files: str, tmp_path: Path
+) -> None:
+    output = tmp_path / "report.json"
+    assert run(["inspect", f"input={files}", f"output={output}", "steps=1", *words]) == 0
+    verdict = json.loads(output.read_text())["verdicts"][1]
+    assert verdict["ready"] == ready
+    for sentence in sentences:
+        assert sentence in verdict["sentence"], verdict["sentence"]
 
 
 def test_files_without_labels_are_no_mistake(

@@ -1,6 +1,5 @@
 """Inspections of made files with known faults, and of real files."""
 
-import functools
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,22 +10,27 @@ import pytest
 import xarray as xr
 
 from climseg.channels import CAM5_CHANNELS, CHANNELS, LABELS
+from climseg.cli.labelling import heuristic
 from climseg.errors import InputError
 from climseg.inspection.inspect import inspect_input
 from climseg.inspection.report import ChannelReport, Inspection, ValuesReport, Verdict
-from climseg.labels.from_file import from_file
-from climseg.labels.kurth2018 import kurth2018
+from climseg.labels.heuristic import Heuristic
+from tests.labels import scenes
 
 Change = Callable[[xr.Dataset], xr.Dataset]
 
 
-def _inspect(atmosphere: xr.Dataset, folder: Path, *changes: Change) -> Inspection:
-    """Inspect all steps of the small atmosphere after some changes."""
+def _kurth2018(*options: str) -> Heuristic:
+    return heuristic("kurth2018", *options)
+
+
+def _inspect(atmosphere: xr.Dataset, folder: Path, *changes: Change, judged_for: Heuristic | None = None) -> Inspection:
+    """Inspect all steps of the small atmosphere after some changes, by default for kurth2018."""
     ds = atmosphere.isel(time=slice(0, 6)).copy(deep=True)
     for change in changes:
         ds = change(ds)
     ds.to_netcdf(folder / "a.nc")
-    return inspect_input(folder / "a.nc", steps=None)
+    return inspect_input(folder / "a.nc", steps=None, heuristic=judged_for or _kurth2018())
 
 
 def _values(inspection: Inspection, name: str) -> ValuesReport:
@@ -64,7 +68,7 @@ def test_sound_files_are_ready_for_training_and_the_heuristic(sound: Inspection)
     assert labels == Verdict(
         "labels=kurth2018",
         True,
-        "the 11 channels that it needs are there. The grid of 5 degrees is coarse for it and it may find little; see "
+        "the 11 channels that it takes are there. The grid of 5 degrees is coarse for it and it may find little; see "
         "labels=kurth2018_coarse.",
     )
 
@@ -133,7 +137,7 @@ def test_a_fault_of_each_kind_is_named(atmosphere: xr.Dataset, tmp_path: Path) -
     labels = _verdict(inspection, "labels=kurth2018")
     assert not labels.ready
     assert labels.sentence.startswith("PSL: values that look like hPa labelled Pa; correct the units attribute.")
-    assert "labels.tropical_cyclones=false" in labels.sentence
+    assert "labels.cyclones=null" in labels.sentence
 
 
 def test_the_heuristic_takes_missing_values(atmosphere: xr.Dataset, tmp_path: Path) -> None:
@@ -169,7 +173,7 @@ def test_gaps_in_time_are_counted(atmosphere: xr.Dataset, tmp_path: Path) -> Non
 def test_files_that_overlap_are_inspected_and_refused_for_each_purpose(atmosphere: xr.Dataset, tmp_path: Path) -> None:
     atmosphere.isel(time=slice(0, 3)).to_netcdf(tmp_path / "a.nc")
     atmosphere.isel(time=slice(2, 5)).to_netcdf(tmp_path / "b.nc")
-    inspection = inspect_input(str(tmp_path / "*.nc"))
+    inspection = inspect_input(str(tmp_path / "*.nc"), heuristic=_kurth2018())
     (times,) = inspection.times
     assert (times.steps, times.duplicates, times.first_duplicates) == (5, 1, [str(atmosphere["time"].values[2])[:19]])
     (problem,) = inspection.problems
@@ -182,7 +186,7 @@ def test_channels_of_unequal_times_are_inspected_in_groups(atmosphere: xr.Datase
     early = atmosphere.isel(time=slice(0, 5))
     early.drop_vars(["PRECT", LABELS]).to_netcdf(tmp_path / "a.nc")
     atmosphere[["PRECT"]].isel(time=slice(1, 6)).to_netcdf(tmp_path / "b.nc")
-    inspection = inspect_input(str(tmp_path / "*.nc"))
+    inspection = inspect_input(str(tmp_path / "*.nc"), heuristic=_kurth2018())
     assert [len(group) for group in inspection.together] == [17, 1]
     assert [t.channels for t in inspection.times][1] == ["PRECT"]
     assert len(inspection.grids) == 1
@@ -203,7 +207,7 @@ def test_labels_of_the_files_are_looked_for(atmosphere: xr.Dataset, tmp_path: Pa
     inspection = _inspect(atmosphere, tmp_path, lambda ds: ds.drop_vars(LABELS))
     assert not inspection.labels.present
     assert "labels=kurth2018 makes them" in _verdict(inspection, "a new network").sentence
-    without = inspect_input(tmp_path / "a.nc", labels=functools.partial(from_file))
+    without = inspect_input(tmp_path / "a.nc")
     assert not _verdict(without, "labels=from_file").ready
     assert not _verdict(without, "a new network").ready
 
@@ -220,9 +224,41 @@ def test_rivers_alone_need_tmq(atmosphere: xr.Dataset, tmp_path: Path) -> None:
     inspection = _inspect(atmosphere, tmp_path, lambda ds: ds[["TMQ", "PSL"]])
     verdict = _verdict(inspection, "labels=kurth2018")
     assert not verdict.ready
-    assert verdict.sentence.endswith("set labels.tropical_cyclones=false to label rivers alone.")
-    rivers = inspect_input(tmp_path / "a.nc", labels=functools.partial(kurth2018, tropical_cyclones=False))
+    assert verdict.sentence.endswith("set labels.cyclones=null to label rivers alone.")
+    rivers = inspect_input(tmp_path / "a.nc", heuristic=_kurth2018("labels.cyclones=null"))
     assert _verdict(rivers, "labels=kurth2018").ready
+
+
+def test_too_little_time_for_tracks_is_said_and_how_to_do_without(atmosphere: xr.Dataset, tmp_path: Path) -> None:
+    inspection = _inspect(atmosphere, tmp_path, lambda ds: ds.drop_vars(LABELS).isel(time=[0, 1, 2]))
+    for verdict in inspection.verdicts:
+        assert not verdict.ready
+        assert "the input has 24 hours without a gap at most" in verdict.sentence
+        assert "set labels.cyclones.tracks=null to judge every time step by itself." in verdict.sentence
+    without = inspect_input(tmp_path / "a.nc", heuristic=_kurth2018("labels.cyclones.tracks=null"))
+    assert all(verdict.ready for verdict in without.verdicts)
+
+
+def test_too_few_steps_for_a_climatology_are_counted(tmp_path: Path) -> None:
+    scene = scenes.QUIET.on(10.0, hours=[6.0 * step for step in range(5)])
+    scene.to_netcdf(tmp_path / "a.nc")
+    options = "labels.rivers.min_steps=6", "labels.rivers.min_steps=5", "labels.rivers.climatology=usual.nc"
+    few, enough, given = (
+        _verdict(inspect_input(tmp_path / "a.nc", heuristic=heuristic("guan_waliser", o)), "labels=guan_waliser")
+        for o in options
+    )
+    assert not few.ready
+    assert few.sentence.startswith("the input: 5 time steps lie in the five months round month 9, too few")
+    assert enough.ready
+    assert given.ready
+
+
+def test_what_stands_in_is_named(atmosphere: xr.Dataset, tmp_path: Path) -> None:
+    storms = heuristic("tempestextremes", "labels.rivers=null")
+    verdict = _verdict(_inspect(atmosphere, tmp_path, judged_for=storms), "labels=tempestextremes")
+    assert verdict.ready
+    assert "; (T200 + T500)/2 in place of Z300 - Z500." in verdict.sentence
+    assert verdict.sentence.endswith("it may find little.")  # there is no second set of thresholds to see
 
 
 def test_nothing_is_read_where_no_step_is_asked_for(atmosphere: xr.Dataset, tmp_path: Path) -> None:
@@ -236,7 +272,7 @@ def test_nothing_is_read_where_no_step_is_asked_for(atmosphere: xr.Dataset, tmp_
 def test_channels_and_period_are_those_asked_for(atmosphere: xr.Dataset, tmp_path: Path) -> None:
     atmosphere.to_netcdf(tmp_path / "a.nc")
     days = ["2001-08-03", "2001-08-04"]
-    inspection = inspect_input(tmp_path / "a.nc", channels=["PSL", "TMQ"], period=days)
+    inspection = inspect_input(tmp_path / "a.nc", channels=["PSL", "TMQ"], period=days, heuristic=_kurth2018())
     assert {c.name for c in inspection.channels} == {"PSL", "TMQ"}
     assert inspection.times[0].steps == 4
     assert "not among source.channels" in _verdict(inspection, "labels=kurth2018").sentence
@@ -276,20 +312,24 @@ def test_files_that_cannot_be_read_raise(tmp_path: Path) -> None:
 
 
 def test_the_real_forecast_of_2004_has_a_constant_z1000_and_no_lowest_wind(shared: Path) -> None:
-    inspection = inspect_input(shared / "gfs" / "gfs_20041212T12_2p5deg.nc")
+    inspection = inspect_input(shared / "gfs" / "gfs_20041212T12_2p5deg.nc", heuristic=_kurth2018())
     assert inspection.remarks == ["Z1000: is -380 m everywhere and carries no information; leave it out."]
-    assert [c.name for c in inspection.channels if c.state == "missing"] == ["UBOT", "VBOT"]
+    assert [c.name for c in inspection.channels if c.state == "missing"] == ["UBOT", "VBOT", "Z300", "Z500"]
     assert _channel(inspection, "ZBOT").state == "approximated"
     assert "UBOT" in _verdict(inspection, "labels=kurth2018").sentence
 
 
 def test_the_real_forecast_of_2011_in_grib_is_ready_for_the_heuristic(shared: Path) -> None:
-    inspection = inspect_input(shared / "gfs" / "gfs_20111011T00_2p5deg.grb2")
+    file = shared / "gfs" / "gfs_20111011T00_2p5deg.grb2"
+    inspection = inspect_input(file, heuristic=_kurth2018("labels.cyclones.tracks=null"))
     assert inspection.source == "gfs"
     assert inspection.files.formats == {"GRIB": 1}
     assert inspection.grids[0].latitude_order == "north to south"
     assert _verdict(inspection, "labels=kurth2018").ready
     assert inspection.remarks == []
+    followed = _verdict(inspect_input(file, heuristic=_kurth2018()), "labels=kurth2018")
+    assert not followed.ready
+    assert followed.sentence.startswith("the input has a single time step; labels=kurth2018 follows cyclones through ")
 
 
 def test_the_river_of_merra_has_the_transport_that_is_known(shared: Path) -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import ndimage
 
-from climseg.labels.regions import label_regions, largest_region, measure_regions
+from climseg.grid import great_circle_distance
+from climseg.labels.regions import label_regions, largest_region, marked, measure_regions
 
 R = 6_371_220.0
 LAT, LON = np.arange(-89.5, 90.0), np.arange(0.5, 360.0)
@@ -112,6 +113,23 @@ def test_measures_of_a_box_are_those_of_geometry_wherever_the_seam_is(west: floa
     assert measures.west[0] == pytest.approx(west)
 
 
+@pytest.mark.parametrize("west", [100.0, 356.0, 0.0])
+def test_the_middle_is_weighted_by_area_and_circular_in_longitude(west: float) -> None:
+    measures = measure_regions(label_regions(band(-30, 30, west, west + 8), True), LAT, LON)
+    assert measures.lat == pytest.approx(0.0, abs=1e-9)
+    assert measures.lon == pytest.approx((west + 4) % 360)
+    # Two rows of 1 degree: their latitudes weighted by the differences of the sines of their edges.
+    north = measure_regions(label_regions(band(60, 62, west, west + 8), True), LAT, LON)
+    sines = np.diff(np.sin(np.radians([60, 61, 62])))
+    assert north.lat == pytest.approx((60.5 * sines[0] + 61.5 * sines[1]) / sines.sum())
+
+
+def test_the_cells_of_kept_regions_are_marked() -> None:
+    labels = label_regions(band(40, 60, 355, 363) | band(-10, -8, 100, 130), True)
+    np.testing.assert_array_equal(marked(labels, np.array([True, False])), labels == 1)
+    assert not marked(np.zeros_like(labels), np.zeros(0, dtype=bool)).any()
+
+
 def test_two_regions_are_measured_each_for_itself() -> None:
     labels = label_regions(band(40, 60, 355, 363) | band(-10, -8, 100, 130), True)
     measures = measure_regions(labels, LAT, LON)
@@ -148,3 +166,17 @@ def test_the_largest_region_is_that_with_the_largest_area_not_the_most_cells() -
     assert largest.sum() == 4
     assert largest[90, 40:44].all()
     assert not largest_region(np.zeros_like(mask), area, periodic=True).any()
+
+
+@pytest.mark.parametrize("edge", [60.0, 80.0])
+def test_the_area_of_a_polar_cap_is_that_of_the_formula(edge: float) -> None:
+    labels = np.broadcast_to((edge < LAT)[:, None], (LAT.size, LON.size)).astype(np.int32)
+    assert measure_regions(labels, LAT, LON).area == pytest.approx(2 * np.pi * R**2 * (1 - np.sin(np.radians(edge))))
+
+
+def test_the_area_of_a_cap_anywhere_is_that_of_the_formula_to_one_percent() -> None:
+    away = great_circle_distance(35.0, 359.0, LAT[:, None], LON[None, :])
+    labels = label_regions(away <= R * np.radians(15.0), periodic=True)
+    assert measure_regions(labels, LAT, LON).area == pytest.approx(
+        2 * np.pi * R**2 * (1 - np.cos(np.radians(15.0))), rel=1e-2
+    )

@@ -46,8 +46,19 @@ def test_a_cap_holds_the_cells_within_its_radius() -> None:
     angle = np.degrees(np.arccos(np.clip(np.sin(np.pi / 3) * np.sin(phi) + 0.5 * np.cos(phi) * np.cos(lam), -1, 1)))
     inside = np.zeros(angle.shape, dtype=bool)
     inside[window.cells] = distance <= 3.0
-    np.testing.assert_array_equal(inside, angle <= 3.0)
+    np.testing.assert_array_equal(inside, angle <= 3.0 + 1e-6)
     np.testing.assert_allclose(distance, angle[window.cells], atol=1e-5)
+
+
+@pytest.mark.parametrize("lat", [-60.3, -20.1, 0.0, 20.1, 60.3])
+@pytest.mark.parametrize("step", [0.1, 0.3, 0.25])
+def test_what_lies_at_the_radius_but_for_rounding_belongs_to_the_cap(lat: float, step: float) -> None:
+    rows = lat + step * np.arange(-20, 21)
+    found = cap(rows, np.arange(0.0, 360.0, step), float(rows[20]), 90.0, 10 * step)
+    assert found is not None
+    window, distance = found
+    inside = (distance <= 10 * step)[:, window.columns == round(90 / step)][:, 0]
+    assert window.rows[inside].tolist() == list(range(10, 31))
 
 
 def test_a_cap_over_the_pole_holds_every_longitude() -> None:

@@ -253,7 +253,88 @@ def test_levels_in_files_of_their_own_must_have_equal_times(write_file: WriteFil
         open_era5(paths, channels=["TMQ"])
 
 
+@pytest.mark.parametrize(("channel", "wind"), [("UIVT", "u"), ("VIVT", "v")])
+@pytest.mark.parametrize(("order", "units", "apart"), HOW)
+def test_each_part_of_the_transport_is_the_integral_of_humidity_and_its_wind(
+    write_column: Callable[..., list[Path]], channel: str, wind: str, order: int, units: str, apart: bool
+) -> None:
+    levels = (1000.0, 850.0, 700.0, 500.0, 300.0)[::order]
+    speed = np.array([7.0, 7.0, -7.0, 0.0, 0.0])[::order] - 20.0
+    ds = open_era5(write_column({"q": Q, wind: (speed, "m s-1")}, levels, units, apart), channels=[channel])
+    # By hand: 0.004 / g times 35000 of the first part, and -20 * 70000 of the second.
+    assert _only(ds, channel) == pytest.approx(0.004 / GRAVITY * (35000.0 - 1.4e6), rel=1e-6)
+    assert ds[channel].attrs["comment"] == (
+        f"derived: q on pressure levels with {wind} on pressure levels, integrated to the lowest of them"
+    )
+
+
+def test_with_the_surface_pressure_the_parts_of_the_transport_end_at_the_ground(
+    write_column: Callable[..., list[Path]],
+) -> None:
+    q = ([9.0, 9.0, 0.004, 0.004, 0.004], "kg kg-1")
+    fields = {"q": q, "u": ([20.0] * 5, "m s-1"), "v": ([-5.0] * 5, "m s-1")}
+    ds = open_era5(write_column(fields, sp=80000.0), channels=["UIVT", "VIVT", "IVT"])
+    # By hand: 0.004 * 50000 / 9.80665 = 20.39432 kg m-2 of water in all.
+    assert _only(ds, "UIVT") == pytest.approx(20 * 20.39432, rel=1e-6)
+    assert _only(ds, "VIVT") == pytest.approx(-5 * 20.39432, rel=1e-6)
+    assert _only(ds, "IVT") == pytest.approx(np.hypot(20, 5) * 20.39432, rel=1e-6)
+    assert ds["VIVT"].attrs["comment"].endswith("integrated to the surface pressure sp")
+
+
+def test_of_relative_humidity_the_parts_of_the_transport_are_those_of_the_water(
+    write_column: Callable[..., list[Path]],
+) -> None:
+    fields = {"r": ([60.0] * 5, "%"), "t": ([280.0, 275.0, 268.0, 255.0, 230.0], "K")}
+    winds = {"u": ([20.0] * 5, "m s-1"), "v": ([-5.0] * 5, "m s-1")}
+    ds = open_era5(write_column(fields | winds, sp=95000.0), channels=["TMQ", "UIVT", "VIVT"])
+    # An even wind carries all the water at its speed.
+    assert _only(ds, "UIVT") == pytest.approx(20 * _only(ds, "TMQ"), rel=1e-5)
+    assert _only(ds, "VIVT") == pytest.approx(-5 * _only(ds, "TMQ"), rel=1e-5)
+    assert ds["UIVT"].attrs["comment"].endswith("saturation over water, integrated to sp")
+
+
+def test_over_hybrid_levels_the_parts_of_the_transport_end_at_the_surface(write_hybrid: WriteFile) -> None:
+    q, u, v = ([0.003] * 3, "kg/kg"), ([6.0] * 3, "m/s"), ([-8.0] * 3, "m/s")
+    ds = open_cam5(write_hybrid({"Q": q, "U": u, "V": v}), channels=["UIVT", "VIVT"])
+    assert _only(ds, "UIVT") == pytest.approx(0.003 * 6.0 * 70000.0 / GRAVITY, rel=1e-5)
+    assert _only(ds, "VIVT") == pytest.approx(-0.003 * 8.0 * 70000.0 / GRAVITY, rel=1e-5)
+    assert ds["UIVT"].attrs["comment"] == "derived: Q on model levels with U on model levels, integrated"
+
+
+# Heights of pressure levels
+
+
+@pytest.mark.parametrize(("channel", "level"), [("Z300", 300), ("Z500", 500)])
+@pytest.mark.parametrize(("units", "factor"), [("m**2 s**-2", GRAVITY), ("m", 1.0)])
+def test_the_height_of_a_level_comes_of_the_geopotential_or_the_height(
+    write_column: Callable[..., list[Path]], channel: str, level: int, units: str, factor: float
+) -> None:
+    heights = np.array([100.0, 1500.0, 3000.0, 5600.0, 9200.0]) * factor
+    ds = open_era5(write_column({"z": (heights, units)}), channels=[channel])
+    assert _only(ds, channel) == pytest.approx({300: 9200.0, 500: 5600.0}[level], rel=1e-6)
+
+
+def test_the_height_of_a_level_is_interpolated_between_hybrid_levels(write_hybrid: WriteFile) -> None:
+    ds = open_cam5(write_hybrid({"Z3": ([9000.0, 2000.0, 200.0], "m")}), channels=["Z500"])
+    # By hand: 9000 - 7000 * ln(500 / 300) / ln(800 / 300).
+    assert _only(ds, "Z500") == pytest.approx(9000.0 - 7000.0 * 0.5108256 / 0.9808293, rel=1e-5)
+
+
 # Water vapour transport through the column
+
+
+def test_the_flux_through_the_column_is_the_parts_of_the_transport(write_file: WriteFile) -> None:
+    flux = {"viwve": (-300.0, "kg m**-1 s**-1"), "viwvn": (400.0, "kg m**-1 s**-1")}
+    ds = open_era5(write_file("a.nc", flux), channels=["UIVT", "VIVT"])
+    assert (_only(ds, "UIVT"), _only(ds, "VIVT")) == (-300.0, 400.0)
+    assert "comment" not in ds["UIVT"].attrs
+
+
+def test_the_parts_of_the_transport_under_their_own_names_give_its_magnitude(write_file: WriteFile) -> None:
+    parts = {"UIVT": (-300.0, "kg m-1 s-1"), "VIVT": (400.0, "kg m-1 s-1")}
+    ds = open_cam5(write_file("a.nc", parts), channels=["IVT", "UIVT"])
+    assert (_only(ds, "IVT"), _only(ds, "UIVT")) == (500.0, -300.0)
+    assert ds["IVT"].attrs["comment"] == "derived: magnitude of UIVT and VIVT"
 
 
 def test_the_flux_through_the_column_gives_the_transport(write_file: WriteFile) -> None:
@@ -386,3 +467,24 @@ def test_every_channel_that_is_not_read_as_it_is_says_so(write_column: Callable[
     said = {name: variable.attrs.get("comment") for name, variable in ds.items()}
     assert set(said) == {"TMQ", "U850", "V850", "PS", "T500", "Z1000"}
     assert [name for name, comment in said.items() if comment is None] == ["U850", "V850", "PS", "T500"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("units", "factor"), [("hPa", 1.0), ("Pa", 100.0)])
+def test_the_transport_of_a_constant_profile_is_the_same_in_both_orders_and_units_of_levels(
+    write_file: WriteFile, order: int, units: str, factor: float
+) -> None:
+    dims = ("time", "level", "lat", "lon")
+    path = write_file(
+        "a.nc",
+        {
+            "q": (0.01, "kg kg-1", dims),
+            "u": (12.0, "m s-1", dims),
+            "v": (-16.0, "m s-1", dims),
+        },
+        extra={"level": ("level", factor * np.array([300.0, 500.0, 700.0, 850.0, 1000.0])[::order], {"units": units})},
+    )
+    ds = open_fields(path, source="era5", channels=["IVT", "UIVT", "VIVT"])
+    # By hand: 0.01 * 12 * 70000 / 9.80665 = 856.562, the other part 4/3 of it, the magnitude 5/3.
+    for name, value in (("UIVT", 856.562), ("VIVT", -1142.082), ("IVT", 1427.603)):
+        np.testing.assert_allclose(ds[name], value, rtol=1e-6)

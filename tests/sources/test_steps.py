@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from climseg.blocks import Block
 from climseg.sources import series
 from climseg.sources.netcdf import files_kept_open, read
 from climseg.sources.open import open_fields
 from climseg.sources.scan import scan_files
-from climseg.sources.steps import read_steps, time_blocks
+from climseg.sources.steps import chunk_blocks, read_steps
 
 WriteFile = Callable[..., Path]
 
@@ -46,14 +47,14 @@ def test_every_stored_chunk_is_read_once(ten_steps: Path, monkeypatch: pytest.Mo
 
     ds = open_fields(ten_steps, source="cam5", channels=["TMQ"])
     monkeypatch.setattr(series, "read_stored", counted)
-    assert time_blocks(ds) == [(0, 4), (4, 8), (8, 10)]
+    assert chunk_blocks(ds) == [Block(0, 4), Block(4, 8), Block(8, 10)]
     assert len(list(read_steps(ds))) == 10
     assert reads == [("TMQ", 0, 4), ("TMQ", 4, 8), ("TMQ", 8, 10)]
 
 
 def test_a_dataset_in_memory_is_read_step_by_step(ten_steps: Path) -> None:
     ds = open_fields(ten_steps, source="cam5").load()
-    assert time_blocks(ds) == [(n, n + 1) for n in range(10)]
+    assert chunk_blocks(ds) == [Block(n, n + 1) for n in range(10)]
     assert [float(step["TMQ"][0, 0]) for step in read_steps(ds)] == list(range(1, 11))
 
 

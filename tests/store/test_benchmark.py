@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from climseg.channels import LABELS
+from climseg.cluster import in_process
 from climseg.store.benchmark import Comparison, compare_with_copying, copy_files
-from climseg.store.cluster import in_process
 from climseg.store.info import image_chunk, mask_chunk
 from climseg.store.writer import write_store
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from climseg import blocks
 from climseg.atomic import partial_path
 from climseg.channels import LABELS
 from climseg.errors import InputError
 from climseg.sources.paths import input_manifest
-from climseg.store import blocks, writer
+from climseg.store import task, writer
 from climseg.store.info import StoreInfo, read_image, read_mask
 from climseg.store.splits import split_by_time
 from climseg.store.writer import plan_store
@@ -130,7 +131,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
 def test_a_block_that_was_interrupted_in_its_middle_is_written_again(
     write_small_store: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = blocks.write_mask
+    original = task.write_mask
 
     def stop_at_ten(folder: Path, index: int, mask: Any) -> None:
         if index == 10:
@@ -138,10 +139,10 @@ def test_a_block_that_was_interrupted_in_its_middle_is_written_again(
         original(folder, index, mask)
 
     output = tmp_path / "store"
-    monkeypatch.setattr(blocks, "write_mask", stop_at_ten)
+    monkeypatch.setattr(task, "write_mask", stop_at_ten)
     with pytest.raises(KeyboardInterrupt):
         write_small_store(output)
-    monkeypatch.setattr(blocks, "write_mask", original)
+    monkeypatch.setattr(task, "write_mask", original)
     # The image of step 10 is there without its mask, and half of it.
     chunk = partial_path(output) / "image/c/10/0/0/0"
     chunk.write_bytes(chunk.read_bytes()[:1000])
@@ -157,13 +158,13 @@ def test_a_block_that_was_interrupted_in_its_middle_is_written_again(
 def spy_on_masks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that fills with the time steps whose masks are written."""
     written: list[int] = []
-    original = blocks.write_mask
+    original = task.write_mask
 
     def spy(folder: Path, index: int, mask: Any) -> None:
         written.append(index)
         original(folder, index, mask)
 
-    monkeypatch.setattr(blocks, "write_mask", spy)
+    monkeypatch.setattr(task, "write_mask", spy)
     return written
 
 

@@ -158,6 +158,18 @@ def test_poleward_flow_is_moist_in_both_hemispheres(year: xr.Dataset) -> None:
         assert sign * np.corrcoef(part["V850"].values.ravel(), moist)[0, 1] > 0.3
 
 
+def test_rivers_carry_most_vapour_and_the_heights_lie_between_their_neighbours() -> None:
+    ds = make_atmosphere(YEAR[::6], LAT, LON, more_channels=True)
+    np.testing.assert_allclose(ds["IVT"], np.hypot(ds["UIVT"], ds["VIVT"]), rtol=1e-6)
+    by_class = [float(ds["IVT"].where(ds[LABELS] == label).median()) for label in range(3)]
+    # kg/m/s: 250 is a usual threshold of rivers (Rutz et al. 2014); cyclones exceed it by far.
+    assert by_class[0] < 150.0 < 250.0 < by_class[ATMOSPHERIC_RIVER] < by_class[TROPICAL_CYCLONE] < 1500.0
+    layers = [
+        (ds[upper] - ds[lower]).values for upper, lower in (("Z500", "Z1000"), ("Z300", "Z500"), ("Z200", "Z300"))
+    ]
+    assert all(layer.min() > 1500.0 for layer in layers)
+
+
 def test_the_lowest_level_lies_as_in_cam5(year: xr.Dataset) -> None:
     # ClimateNet's expert points: ZBOT = 0.2202 TREFHT; Z1000 is never below that level.
     np.testing.assert_allclose(year["ZBOT"].values, 0.2202 * year["TREFHT"].values, rtol=1e-5)

@@ -10,6 +10,7 @@ import xarray as xr
 from climseg.channels import CAM5_CHANNELS, LABELS
 from climseg.errors import InputError
 from climseg.synthetic import files, make_atmosphere, write_files
+from climseg.synthetic.further import FURTHER_CHANNELS
 
 LAT, LON = np.linspace(-90.0, 90.0, 19), np.arange(36) * 10.0
 TIMES = pd.date_range("2001-01-31T12", periods=4, freq="6h")
@@ -29,6 +30,22 @@ def test_months_get_their_files_and_hold_what_make_atmosphere_gives(tmp_path: Pa
         assert raw["TMQ"].filters()["zlib"]
         assert raw["TMQ"].chunking() == [1, 19, 36]
         assert raw["time"].calendar == "proleptic_gregorian"
+
+
+def test_more_channels_are_those_of_make_atmosphere_and_the_other_values_stay(tmp_path: Path) -> None:
+    (path,) = write_files(tmp_path, TIMES[:1], LAT, LON, seed=3, more_channels=True)
+    with xr.open_dataset(path) as found:
+        xr.testing.assert_equal(found.load(), make_atmosphere(TIMES[:1], LAT, LON, seed=3, more_channels=True))
+        xr.testing.assert_equal(found[[*CAM5_CHANNELS, LABELS]], make_atmosphere(TIMES[:1], LAT, LON, seed=3))
+        assert set(found.data_vars) == {*CAM5_CHANNELS, *FURTHER_CHANNELS, LABELS}
+        assert found["IVT"].attrs["units"] == "kg m-1 s-1"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_files_of_more_channels_and_of_16_do_not_mix(tmp_path: Path, first: bool) -> None:
+    write_files(tmp_path, TIMES[:1], LAT, LON, more_channels=first)
+    with pytest.raises(InputError, match="holds other channels than asked for"):
+        write_files(tmp_path, TIMES[:1], LAT, LON, more_channels=not first)
 
 
 def test_steps_get_their_files_with_the_hour_in_the_name(tmp_path: Path) -> None:

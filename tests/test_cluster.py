@@ -12,14 +12,15 @@ import pytest
 import xarray as xr
 from distributed import LocalCluster
 
+from climseg import blocks
 from climseg.atomic import partial_path
 from climseg.channels import LABELS
+from climseg.cli.labelling import heuristic
+from climseg.cluster import ClusterError, address, local, slurm
 from climseg.errors import InputError
-from climseg.labels.kurth2018 import kurth2018
-from climseg.store import blocks
-from climseg.store.cluster import ClusterError, address, local, slurm
-from climseg.store.info import read_mask
-from climseg.store.writer import write_store
+from climseg.labels.run import find, write
+from climseg.labels.spool import spool_path
+from climseg.masks import open_masks
 
 
 @pytest.fixture(scope="module")
@@ -79,24 +80,15 @@ def test_a_mistake_in_the_files_reaches_the_user_from_a_worker(
 
 
 @pytest.mark.usefixtures("six_blocks")
-def test_masks_of_a_lazy_heuristic_are_made_by_the_workers(
-    atmosphere: xr.Dataset, scheduler: str, tmp_path: Path
-) -> None:
-    fields = atmosphere.drop_vars(LABELS)
-    masks = kurth2018(fields.chunk(time=3), tc={"min_vorticity": 2e-5, "core_degrees": 8.0})
-    info = write_store(
-        fields.chunk(time=3),
-        masks,
-        tmp_path / "store",
-        channels=["TMQ", "PSL"],
-        splits=["train"] * 24,
-        request={},
-        cluster=partial(address, scheduler),
-    )
-    assert info.class_pixels[1] + info.class_pixels[2] > 0
-    expected = kurth2018(fields, tc={"min_vorticity": 2e-5, "core_degrees": 8.0}).values
-    for step in range(24):
-        np.testing.assert_array_equal(read_mask(tmp_path / "store", info, step), expected[step])
+def test_a_heuristic_looks_at_the_steps_in_the_workers(atmosphere: xr.Dataset, scheduler: str, tmp_path: Path) -> None:
+    how = heuristic("kurth2018", "labels.cyclones.candidates.min_vorticity=2e-5")
+    fields, output = atmosphere[list(how.needs.channels)], tmp_path / "masks.nc"
+    folder = spool_path(output)
+    find(how, fields.chunk(time=3), folder, request={}, cluster=partial(address, scheduler))
+    write(how, fields, folder, output, definition="", attributes={}, command="", tables={})
+    with open_masks(output) as masks:
+        np.testing.assert_array_equal(masks[LABELS], how(fields))
+        assert (masks[LABELS] > 0).any()
 
 
 @pytest.mark.usefixtures("six_blocks")

@@ -1,6 +1,4 @@
-from contextlib import nullcontext
 from itertools import pairwise
-from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -9,9 +7,9 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from climseg import blocks
+from climseg.blocks import Block, segments, time_blocks
 from climseg.channels import CHANNELS, LABELS
-from climseg.store import blocks
-from climseg.store.blocks import Block, Segment, segments, time_blocks
 
 
 def lazy(steps: int, chunks: dict[str, tuple[int, ...] | int], rows: int = 192, columns: int = 288) -> xr.Dataset:
@@ -74,13 +72,11 @@ def test_every_step_is_in_one_block_and_no_short_chunk_in_two(chunks: list[int],
         assert stop - start > 75 or not ends & set(range(start + 1, stop))
 
 
-def test_segments_hold_the_steps_of_their_blocks(
-    atmosphere: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_segments_hold_the_steps_of_their_blocks(atmosphere: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "_SEGMENT", 5)
     fields = atmosphere[["TMQ", LABELS]].chunk(time=1)
     wanted = [Block(0, 2), Block(2, 5), Block(7, 8), Block(8, 20), Block(20, 24)]
-    found = list(segments(Segment(0, fields, tmp_path, "here", nullcontext), wanted))
+    found = list(segments(fields, wanted))
     assert [part for _, parts in found for part in parts] == wanted
     assert [segment.start for segment, _ in found] == [0, 7, 8, 20]
     for segment, parts in found:
@@ -92,10 +88,10 @@ def test_segments_hold_the_steps_of_their_blocks(
 
 
 def test_segments_of_a_long_input_are_cut_in_two_stages_and_miss_nothing(
-    atmosphere: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    atmosphere: xr.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "_SEGMENT", 1)  # and 16 steps in the first stage
     fields = atmosphere[["TMQ", LABELS]]
-    found = list(segments(Segment(0, fields, tmp_path, "here", nullcontext), [Block(i, i + 1) for i in range(24)]))
+    found = list(segments(fields, [Block(i, i + 1) for i in range(24)]))
     assert [(segment.start, parts) for segment, parts in found] == [(i, [Block(i, i + 1)]) for i in range(24)]
     xr.testing.assert_identical(xr.concat([segment.fields for segment, _ in found], "time"), fields)

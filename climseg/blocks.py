@@ -1,23 +1,20 @@
-"""The unit of work of a store: a run of time steps that one task reads, labels, checks and writes."""
+"""A long lazy Dataset cut along time into blocks that are read well, and into segments with small dask graphs.
+
+A block is what one task reads; a segment is a longer run of time steps that is sent to workers once.
+"""
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import dask
 import numpy as np
 import xarray as xr
 from dask.base import optimize
-from numpy.typing import NDArray
 
-from climseg.canonical import check_values, iso_times, time_chunks
-from climseg.channels import CLASSES, LABELS, MISSING_LABEL
-from climseg.errors import InputError
-from climseg.store.info import write_image, write_mask
-from climseg.store.statistics import SampleStatistics, sample_statistics
+from climseg.canonical import time_chunks
 
 # Bytes of all channels. What dask does for one task is little beside reading this much, but not beside reading one step
 # of a coarse grid.
@@ -27,9 +24,12 @@ _LARGEST_BLOCK: Final = 256 * 2**20
 # Beyond this, opening files takes little beside reading, but netCDF may hold 64 MiB of each variable of an open file.
 _FILES_KEPT_OPEN: Final = 64 * 2**20
 # Joining the tasks of each small chunk takes longer than it saves.
-_CULL_ALONE: Final = {"optimization.fuse.active": False}
+_CULL_ALONE: Final[dict[str, Any]] = {"optimization.fuse.active": False}
 # Time steps. Each block costs time in proportion to the graph that it is cut from, and each segment to the whole input.
 _SEGMENT: Final = 256
+
+# The context in which a small block is read, such as one that keeps the files of the source open.
+Reading = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Segment:
-    """What a task needs to write any block of a longer run of time steps.
+    """A run of time steps of the input.
 
     Attributes:
         start: Position of its first time step in the input.
-        fields: The channels in their order and LABELS (time, lat, lon), lazy.
-        folder: The unfinished store.
-        origin: The input to name in an error.
-        reading: Around the reading of a small block, in which its source may keep files open.
+        fields: (time, lat, lon) variables of these steps, lazy.
     """
 
     start: int
     fields: xr.Dataset
-    folder: Path
-    origin: str
-    reading: Callable[[], AbstractContextManager[None]]
 
 
 def time_blocks(ds: xr.Dataset, channels: Sequence[str], done: Container[int] = ()) -> list[Block]:
@@ -67,7 +61,7 @@ def time_blocks(ds: xr.Dataset, channels: Sequence[str], done: Container[int] = 
 
     Args:
         ds: Canonical Dataset.
-        channels: Names of those that are written.
+        channels: Names of those that are read.
         done: Positions of the time steps to leave out.
 
     Returns:
@@ -90,16 +84,30 @@ def bytes_per_step(ds: xr.Dataset, channels: Sequence[str]) -> int:
     return 4 * len(channels) * ds.sizes["lat"] * ds.sizes["lon"]
 
 
-def segments(whole: Segment, blocks: Sequence[Block]) -> Iterator[tuple[Segment, list[Block]]]:
-    """Cut the whole input into pieces whose dask graphs are small, each with the blocks in it.
+def segments(fields: xr.Dataset, blocks: Sequence[Block]) -> Iterator[tuple[Segment, list[Block]]]:
+    """Cut a Dataset into pieces whose dask graphs are small, each with the blocks in it.
 
     Whatever dask computes or cuts takes time in proportion to the graph that it comes from: of 87,600 chunks, a block
     takes 50 ms per channel before anything is read, and of a piece 2 ms. Hence also the pieces of pieces.
     """
-    large = 16 * _SEGMENT
+    if not blocks:
+        return
+    whole, large = Segment(0, fields), 16 * _SEGMENT
     parts = [(whole, blocks)] if blocks[-1].stop - blocks[0].start <= large else _pieces(whole, blocks, large)
     for part, within in parts:
         yield from _pieces(part, within, _SEGMENT)
+
+
+def read_block(segment: Segment, block: Block, reading: Reading = nullcontext) -> xr.Dataset:
+    """The time steps of a block, loaded.
+
+    Raises:
+        InputError: What reading or the Dataset's own lazy functions raise.
+    """
+    lazy = segment.fields.isel(time=slice(block.start - segment.start, block.stop - segment.start))
+    context = reading() if lazy.nbytes <= _FILES_KEPT_OPEN else nullcontext()
+    with context, dask.config.set(_CULL_ALONE):
+        return lazy.compute(scheduler="synchronous")
 
 
 def _pieces(whole: Segment, blocks: Sequence[Block], steps: int) -> Iterator[tuple[Segment, list[Block]]]:
@@ -113,32 +121,12 @@ def _pieces(whole: Segment, blocks: Sequence[Block], steps: int) -> Iterator[tup
         yield _cut(whole, here), here
 
 
-def write_block(segment: Segment, block: Block) -> dict[int, SampleStatistics]:
-    """Read, label, check and write the time steps of a block.
-
-    Returns:
-        The statistics of each time step by its position in the input.
-
-    Raises:
-        InputError: A channel holds missing or impossible values, or a mask a number that is no class.
-    """
-    steps = slice(block.start - segment.start, block.stop - segment.start)
-    lazy = segment.fields.isel(time=steps)
-    reading = segment.reading() if lazy.nbytes <= _FILES_KEPT_OPEN else nullcontext()
-    with reading, dask.config.set(_CULL_ALONE):
-        fields = lazy.compute(scheduler="synchronous")
-    masks = fields[LABELS].values
-    channels = {str(name): field.values for name, field in fields.drop_vars(LABELS).items()}
-    written: dict[int, SampleStatistics] = {}
-    for offset, time in enumerate(iso_times(fields)):
-        image = np.stack([values[offset] for values in channels.values()])  # (C, H, W)
-        for channel, values in zip(channels, image, strict=True):
-            check_values(channel, values, time, segment.origin)
-        _check_mask(masks[offset], time)
-        write_image(segment.folder, block.start + offset, image)
-        write_mask(segment.folder, block.start + offset, masks[offset])
-        written[block.start + offset] = sample_statistics(image, masks[offset])
-    return written
+def _cut(whole: Segment, blocks: Sequence[Block]) -> Segment:
+    start = blocks[0].start
+    steps = slice(start - whole.start, blocks[-1].stop - whole.start)
+    with dask.config.set(_CULL_ALONE):
+        (piece,) = optimize(whole.fields.isel(time=steps))  # type: ignore[no-untyped-call]
+    return Segment(start, piece)
 
 
 def _runs(start: int, stop: int, done: Container[int]) -> Iterator[Block]:
@@ -147,20 +135,3 @@ def _runs(start: int, stop: int, done: Container[int]) -> Iterator[Block]:
         if not is_done:
             steps = list(run)
             yield Block(steps[0], steps[-1] + 1)
-
-
-def _cut(whole: Segment, blocks: Sequence[Block]) -> Segment:
-    start = blocks[0].start
-    steps = slice(start - whole.start, blocks[-1].stop - whole.start)
-    with dask.config.set(_CULL_ALONE):
-        (piece,) = optimize(whole.fields.isel(time=steps))  # type: ignore[no-untyped-call]
-    return replace(whole, start=start, fields=piece)
-
-
-def _check_mask(mask: NDArray[Any], time: str) -> None:
-    if mask.min() < MISSING_LABEL or mask.max() >= len(CLASSES):
-        strange = mask[(mask < MISSING_LABEL) | (mask >= len(CLASSES))][0]
-        raise InputError(
-            f"{LABELS} holds {strange} at {time}; expected 0 (background), 1 (tropical cyclone), 2 (atmospheric "
-            f"river) or {MISSING_LABEL} (not labelled)."
-        )
