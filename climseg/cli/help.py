@@ -36,9 +36,8 @@ def command_help(command: str, words: Sequence[str] = ()) -> str:
     lines = [f"climseg {command} [key=value ...]", "", *_header(command), ""]
     chosen = {group: str(choice) for group, choice in default_choices(f"{command}.yaml").items()}
     asked = dict(word.split("=", 1) for word in words if "=" in word)
-    options: dict[
-        str, tuple[str, list[str]]
-    ] = {}  # of the choices taken, and of those that they make themselves, such as labels/rivers
+    # By group, of the choices taken and of those within them, such as labels/rivers: choice and keys.
+    options: dict[str, tuple[str, list[str]]] = {}
     for group in chosen:
         options |= _options(group, asked.get(group, chosen[group]), asked)
     if chosen:
