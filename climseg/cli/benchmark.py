@@ -118,7 +118,7 @@ def _labels(configuration: DictConfig) -> dict[str, Any]:
 
 
 def _definitions(step: Step, scratch: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What is measured: each definition alone; the cells of storms by each storm found."""
+    """What is measured: each definition of rivers, and each of candidates for cyclones, alone."""
     for group in ("rivers", "cyclones"):
         for choice in group_choices()[f"labels/{group}"]:
             if choice.endswith("_coarse"):

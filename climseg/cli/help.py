@@ -46,7 +46,7 @@ def command_help(command: str, words: Sequence[str] = ()) -> str:
             taken = options[group][0] if group in options else chosen[group]
             others = [c for c in group_choices()[group] if c != taken]
             lines.append(f"  {group} = {' | '.join([taken, *others])}")
-        lines += [f"Options of another choice: climseg {command} {list(chosen)[-1]}=CHOICE --help", ""]
+        lines += [f"Options of another choice: climseg {command} GROUP=CHOICE --help", ""]
     lines += ["Keys and their defaults (??? must be given):"]
     lines += [f"  {line}" for line in _body(f"{command}.yaml")]
     for group, (choice, body) in options.items():

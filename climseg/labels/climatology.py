@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from climseg.labels.step import Field
 
 # Months before and after the one in question that its percentile takes in.
-_HALF_WINDOW: Final = 2
+HALF_WINDOW: Final = 2
 _DTYPE: Final = np.dtype(np.float32)
 
 
@@ -94,13 +94,13 @@ def row_percentiles(
     # Steps in the order of months, November and December before January and again after it, so that every window is a
     # slice; each cell's series lies together.
     steps_of = [
-        np.flatnonzero(month_of_step == (month - 1) % 12 + 1) for month in range(1 - _HALF_WINDOW, 13 + _HALF_WINDOW)
+        np.flatnonzero(month_of_step == (month - 1) % 12 + 1) for month in range(1 - HALF_WINDOW, 13 + HALF_WINDOW)
     ]
     first = np.cumsum([0, *(steps.size for steps in steps_of)])
     series = np.ascontiguousarray(np.moveaxis(spool[rows][:, np.concatenate(steps_of)], 1, 2))  # (rows, lon, steps)
     result = np.full((12, *series.shape[:2]), np.nan, dtype=_DTYPE)
     for month in range(12):
-        window = series[..., first[month] : first[month + 2 * _HALF_WINDOW + 1]].copy()
+        window = series[..., first[month] : first[month + 2 * HALF_WINDOW + 1]].copy()
         if window.shape[-1] >= max(min_steps, 1):
             result[month] = _percentile(window, percentile, max(min_steps, 1))
     return result

@@ -6,26 +6,19 @@ the lowest in the row, and a neighbour of every cell of the row before it. The f
 grid that goes on neither over a seam nor to a pole are its rim: what lies beyond cannot be seen.
 """
 
-from typing import Any, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from climseg.grid import Floats, is_periodic, spacing
 from climseg.labels.regions import Mask, label_regions
+from climseg.labels.step import Field
 from climseg.labels.windows import ROUNDING, Indices
 
-Field = NDArray[np.floating[Any]]
 Contour = Literal["closed", "open", "leaves the grid"]
 # Degrees; latitudes in files are rounded.
-_TOLERANCE = 1e-4
-
-
-def is_closed_contour(
-    field: Field, lat: Floats, lon: Floats, row: int, column: int, rise: float, radius_degrees: float
-) -> bool:
-    """Whether a contour ``rise`` above a cell runs round it, closed, within a distance. See :func:`follow_contour`."""
-    return follow_contour(field, lat, lon, row, column, rise, radius_degrees) == "closed"
+_TOLERANCE: Final = 1e-4
 
 
 def follow_contour(

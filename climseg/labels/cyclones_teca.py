@@ -22,13 +22,8 @@ _ROWS: Final = 32
 _PEAKS: Final = 1000
 
 
-def needs_of_teca(**thresholds: object) -> Needs:
-    """The channels of :func:`teca_candidates`; thresholds make no difference."""
-    return Needs(CHANNELS)
-
-
 @criteria("vorticity", "leaves the grid", "pressure minimum", "pressure rise", "warm core", "thickness", "wind")
-@needs(needs_of_teca)
+@needs(Needs(CHANNELS))
 def teca_candidates(
     step: Step,
     *,
@@ -57,9 +52,9 @@ def teca_candidates(
     - "thickness": Z200 - Z1000 likewise, by ``thickness_fall_m`` within ``thickness_degrees``;
     - "wind": the wind at the lowest model level (UBOT, VBOT: TECA's surface wind) reaches ``min_wind`` in the window.
 
-    TECA asks for the last three on two days of a track only, which needs more than one time step. "leaves the grid"
-    means that a window, cap or ray would reach beyond an open grid, and that nothing further was judged. A missing
-    value (NaN) fails the criterion that meets it.
+    TECA asks for the last three on two days of a track, not of a candidate: a track may hold candidates that fail these
+    alone. "leaves the grid" means that a window, cap or ray would reach beyond an open grid, and that nothing further
+    was judged. A missing value (NaN) fails the criterion that meets it.
 
     Args:
         step: With ``CHANNELS``.

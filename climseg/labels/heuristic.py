@@ -25,7 +25,7 @@ from climseg.labels.regions import Mask
 from climseg.labels.step import Candidate, Rivers, Step, StormRegion
 from climseg.labels.tracks import Point, TrackLinker, TrackRule, without_tracks
 
-# Grids coarser than this are warned of.
+# Grids coarser than this are warned of, unless the thresholds are made for them.
 COARSE_DEGREES: Final = 1.0
 # Hours. Storms move further in a longer time than they lie apart.
 LONGEST_STEP: Final = 24.0
@@ -158,7 +158,8 @@ class Heuristic:
         (part,) = lacking
         other = next(name for name in self.parts if name != part)
         full = {"rivers": "Atmospheric rivers", "cyclones": "Tropical cyclones"}[part]
-        instead = "take labels/rivers=kurth2018, which looks at TMQ, or " if part == "rivers" else ""
+        by_transport = part == "rivers" and "TMQ" not in self.parts[part].channels
+        instead = "take labels/rivers=kurth2018, which looks at TMQ, or " if by_transport else ""
         return f" {full} need that; {instead}set labels.{part}=null to label {other} alone."
 
     def definition(self, settled: Settled) -> str:
@@ -220,9 +221,12 @@ class Heuristic:
         return found
 
     def coarse_warning(self, lat: Floats, lon: Floats) -> str:
-        """What loses its meaning on a grid coarser than 1 degree, in a sentence; empty on a finer one."""
+        """What loses its meaning on a grid coarser than 1 degree, in a sentence.
+
+        Empty on a finer one, and on one no coarser than the thresholds are made for.
+        """
         step = max(spacing(lat), spacing(lon))
-        if step <= COARSE_DEGREES:
+        if step <= max(COARSE_DEGREES, self.made_for_degrees):
             return ""
         lost = {
             "rivers": "widths and areas of rivers count in whole cells",
@@ -244,7 +248,7 @@ class Heuristic:
                 that their unit cannot give (missing ones pass).
         """
         settled = self.settle(ds)
-        fields = ds[list(settled.channels)].load()
+        fields = ds[list(settled.channels)].compute()  # load() would fill the lazy fields of the caller
         lat, lon = axes(fields)
         findings = [self.analyse(step) for step in checked_steps(fields, "the Dataset")]
         masks = np.zeros(tuple(fields.sizes[d] for d in DIMS), dtype=np.int8)

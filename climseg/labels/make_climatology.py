@@ -23,7 +23,7 @@ from climseg.blocks import Block, Reading, Segment, read_block, segments, time_b
 from climseg.canonical import COORDINATE_ATTRIBUTES, check_range, iso_times
 from climseg.cluster import Cluster, ClusterError, in_process
 from climseg.errors import InputError
-from climseg.labels.climatology import create_spool, row_percentiles, spool_step
+from climseg.labels.climatology import HALF_WINDOW, create_spool, row_percentiles, spool_step
 from climseg.labels.rivers_guan_waliser import PERCENTILE, atmospheric_rivers
 
 # What a task holds of the series of its rows, bytes.
@@ -159,7 +159,7 @@ def check_steps(months: NDArray[np.int64], min_steps: int, origin: str) -> None:
     """
     there = np.bincount(months, minlength=13)[1:]
     for month in np.flatnonzero(there) + 1:
-        around = int(sum(there[(month - 1 + shift) % 12] for shift in (-2, -1, 0, 1, 2)))
+        around = int(sum(there[(month - 1 + shift) % 12] for shift in range(-HALF_WINDOW, HALF_WINDOW + 1)))
         if around < min_steps:
             raise InputError(
                 f"{origin}: {around} time steps lie in the five months round month {month}, too few for a percentile "
@@ -172,9 +172,12 @@ def _open_spool(folder: Path, wanted: str, ds: xr.Dataset) -> tuple[Path, set[in
     """The spool, new or of an interrupted run of the same request, and the steps that are in it."""
     spool, request, progress = folder / "transport.npy", folder / "request.json", folder / "done.txt"
     if request.is_file() and request.read_text(encoding="utf-8") == wanted:
-        lines = progress.read_text(encoding="utf-8").splitlines() if progress.is_file() else []
-        blocks = [range(*map(int, words)) for line in lines if len(words := line.split()) == 3 and words.pop()]
-        return spool, {index for block in blocks for index in block}
+        done: set[int] = set()
+        for line in progress.read_text(encoding="utf-8").splitlines() if progress.is_file() else []:
+            match line.split():
+                case [start, stop, "."]:  # whole; a kill may have cut off another
+                    done.update(range(int(start), int(stop)))
+        return spool, done
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir()

@@ -96,11 +96,11 @@ class Settled:
     missing: tuple[str, ...]
 
 
-def needs(say: Callable[..., Needs]) -> Callable[[_Definition], _Definition]:
-    """Decorate a definition with the function that says, from the same keyword options, what it needs."""
+def needs(asked: Needs | Callable[..., Needs]) -> Callable[[_Definition], _Definition]:
+    """Decorate a definition with what it needs, or with a function that says it from the same keyword options."""
 
     def decorate(function: _Definition) -> _Definition:
-        setattr(function, _ATTRIBUTE, say)
+        setattr(function, _ATTRIBUTE, asked)
         return function
 
     return decorate
@@ -127,11 +127,11 @@ def needs_of(definition: Callable[..., Any]) -> Needs:
     """What a definition, or a ``functools.partial`` of it with its options, needs.
 
     Raises:
-        TypeError: An option is none of the definition's.
+        TypeError: What is needed depends on the options, and one is none of the definition's.
     """
     partial = definition if isinstance(definition, functools.partial) else functools.partial(definition)
-    say: Callable[..., Needs] = getattr(partial.func, _ATTRIBUTE)
-    return say(**partial.keywords)
+    asked: Needs | Callable[..., Needs] = getattr(partial.func, _ATTRIBUTE)
+    return asked if isinstance(asked, Needs) else asked(**partial.keywords)
 
 
 def together(parts: Iterable[Needs]) -> Needs:

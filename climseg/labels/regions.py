@@ -57,7 +57,6 @@ class RegionMeasures:
         lon: (n,) degrees in [0, 360), the area-weighted circular mean.
         south: (n,) degrees.
         north: (n,) degrees.
-        west: (n,) degrees, the western edge; 0 of the grid's first column for a region in every column.
         width: (n,) degrees of longitude, 360 at most.
     """
 
@@ -66,7 +65,6 @@ class RegionMeasures:
     lon: Floats
     south: Floats
     north: Floats
-    west: Floats
     width: Floats
 
     @property
@@ -107,16 +105,14 @@ def measure_regions(labels: Labels, lat: ArrayLike, lon: ArrayLike) -> RegionMea
     np.minimum.at(first_row, region, rows)
     np.maximum.at(last_row, region, rows)
     edges = cell_edges(lat)
-    first_column, column_count = _column_spans(region, columns, count, lon_values.size, is_periodic(lon_values))
-    step = spacing(lon_values)
+    column_count = _column_counts(region, columns, count, lon_values.size, is_periodic(lon_values))
     return RegionMeasures(
         area=area,
         lat=total(lat_values[rows]) / area,
         lon=np.degrees(np.arctan2(northward, eastward)) % 360.0 % 360.0,  # a hair below 0 gives 360 at first
         south=edges[first_row],
         north=edges[last_row + 1],
-        west=lon_values[first_column] - step / 2,
-        width=np.minimum(column_count * step, 360.0),
+        width=np.minimum(column_count * spacing(lon_values), 360.0),
     )
 
 
@@ -139,10 +135,10 @@ def largest_region(mask: Mask, area: Floats, periodic: bool, connectivity: Liter
     return np.asarray(mask & (labels == sizes.argmax()))
 
 
-def _column_spans(
+def _column_counts(
     region: NDArray[np.int32], columns: NDArray[np.int64], count: int, width: int, periodic: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First column (n,) and number of columns (n,) of the shortest run of columns that holds each region.
+) -> NDArray[np.int64]:
+    """Number of columns (n,) of the shortest run of columns that holds each region.
 
     On a closed grid that run is what the widest gap between the region's columns leaves over.
     """
@@ -151,14 +147,10 @@ def _column_spans(
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     ends = np.flatnonzero(np.diff(owner, append=count))
     if not periodic:
-        return column[starts], column[ends] - column[starts] + 1
+        return np.asarray(column[ends] - column[starts] + 1)
     # The step from each column to the region's next one eastward; the last one's leads over the seam to the first.
     step = np.diff(column, append=0)
     step[ends] = column[starts] + width - column[ends]
     widest = np.zeros(count, dtype=np.int64)
     np.maximum.at(widest, owner, step)
-    # The run begins after the widest gap; the first such gap decides between equal ones.
-    is_widest = np.flatnonzero(step == widest[owner])
-    chosen = is_widest[np.unique(owner[is_widest], return_index=True)[1]]
-    following = np.where(chosen == ends, starts, chosen + 1)
-    return np.where(widest == 1, 0, column[following]), width - widest + 1
+    return width - widest + 1

@@ -12,7 +12,7 @@ from scipy.stats import qmc
 from climseg.errors import InputError, near_matches
 from climseg.grid import Floats, cell_area, is_periodic
 from climseg.labels.needs import Needs, needs
-from climseg.labels.regions import label_regions, marked, measure_regions
+from climseg.labels.regions import label_regions, measure_regions
 from climseg.labels.runs import RunCount, find_runs
 from climseg.labels.step import Field, RegionTable, Rivers, Step
 
@@ -24,12 +24,7 @@ _SAMPLED: Final = 61
 _MARGIN: Final = 0.04
 
 
-def needs_of_bard(**thresholds: object) -> Needs:
-    """The channels that :func:`atmospheric_rivers` needs; options make no difference."""
-    return Needs(("IVT",), whole_globe=True)
-
-
-@needs(needs_of_bard)
+@needs(Needs(("IVT",), whole_globe=True))
 def atmospheric_rivers(
     step: Step, *, min_probability: float = 2 / 3, rows: int = 64, parameters: str | None = None
 ) -> Rivers:
@@ -49,9 +44,9 @@ def atmospheric_rivers(
     Source: O'Brien et al. 2020 (doi:10.5194/gmd-13-6131-2020), and the threshold of 2/3 in TECA.
     """
     probability = river_probability(step, rows=rows, parameters=parameters)
-    labels = label_regions(probability >= min_probability, is_periodic(step.lon), connectivity=4)
+    likely = probability >= min_probability
+    labels = label_regions(likely, is_periodic(step.lon), connectivity=4)
     found = measure_regions(labels, step.lat, step.lon)
-    likely = labels > 0
     sums = np.bincount(labels[likely] - 1, weights=probability[likely], minlength=found.area.size)
     cells = np.bincount(labels[likely] - 1, minlength=found.area.size)
     regions = RegionTable(
@@ -61,9 +56,9 @@ def atmospheric_rivers(
             "area_km2": found.area / 1e6,
             "mean_probability": sums / cells,
         },
-        failed={"probability": np.zeros(found.area.size, dtype=np.bool_)},
+        failed={"probability": np.zeros(found.area.size, dtype=np.bool_)},  # what fails it is no region at all
     )
-    return Rivers(marked(labels, regions.kept), np.isnan(probability), regions)
+    return Rivers(likely, np.isnan(probability), regions)
 
 
 def river_probability(step: Step, *, rows: int = 64, parameters: str | None = None) -> Floats:
@@ -127,20 +122,30 @@ def parameter_rows(rows: int) -> Floats:
     return np.asarray(low + points * (high - low), dtype=np.float64)
 
 
-@lru_cache(maxsize=4)
 def read_parameter_rows(path: str) -> Floats:
-    """Rows (n, 3) of a CSV file, in the order of ``RANGES``; other columns are left out.
+    """Rows (n, 3) of a CSV file, in the order of ``RANGES``; other columns are left out, ``~`` is the home folder.
 
     Raises:
         InputError: The file is absent or empty, lacks a column, or has a value that is no number or out of its range.
     """
+    file = Path(path).expanduser()
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        changed = file.stat().st_mtime_ns
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return _read(file, changed)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, changed: int) -> Floats:
+    """See :func:`read_parameter_rows`; a file that has ``changed`` (its time of modification in ns) is read again."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             columns = reader.fieldnames or []
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: the table of parameters cannot be read ({error}).") from error
+        raise _unreadable(path, error) from error
     for name in RANGES:
         if name not in columns:
             raise InputError(
@@ -152,7 +157,11 @@ def read_parameter_rows(path: str) -> Floats:
     return np.array([[_value(path, line, row, name) for name in RANGES] for line, row in enumerate(rows, start=2)])
 
 
-def _value(path: str, line: int, row: Mapping[str, str | None], name: str) -> float:
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: the table of parameters cannot be read ({error}).")
+
+
+def _value(path: Path, line: int, row: Mapping[str, str | None], name: str) -> float:
     low, high = _POSSIBLE[name]
     text = row[name]
     try:

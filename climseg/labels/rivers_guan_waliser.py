@@ -22,12 +22,7 @@ PERCENTILE: Final = "ivt_percentile"  # (month, lat, lon) in a climatology file
 _HOW: Final = "climseg label makes one of its input where none is named"
 
 
-def needs_of_guan_waliser(**thresholds: object) -> Needs:
-    """The channels that :func:`atmospheric_rivers` needs; thresholds make no difference."""
-    return Needs(("UIVT", "VIVT"))
-
-
-@needs(needs_of_guan_waliser)
+@needs(Needs(("UIVT", "VIVT")))
 def atmospheric_rivers(
     step: Step,
     *,

@@ -8,12 +8,7 @@ from climseg.labels.regions import label_regions, marked, measure_regions
 from climseg.labels.step import RegionTable, Rivers, Step
 
 
-def needs_of_kurth2018_rivers(**thresholds: object) -> Needs:
-    """The channels that :func:`atmospheric_rivers` needs; thresholds make no difference."""
-    return Needs(("TMQ",))
-
-
-@needs(needs_of_kurth2018_rivers)
+@needs(Needs(("TMQ",)))
 def atmospheric_rivers(
     step: Step,
     *,

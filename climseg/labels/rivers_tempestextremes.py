@@ -8,12 +8,7 @@ from climseg.labels.regions import label_regions, marked, measure_regions
 from climseg.labels.step import RegionTable, Rivers, Step
 
 
-def needs_of_tempestextremes_rivers(**thresholds: object) -> Needs:
-    """The channels that :func:`atmospheric_rivers` needs; thresholds make no difference."""
-    return Needs(("IVT",))
-
-
-@needs(needs_of_tempestextremes_rivers)
+@needs(Needs(("IVT",)))
 def atmospheric_rivers(
     step: Step,
     *,

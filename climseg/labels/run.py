@@ -8,7 +8,7 @@ Memory holds a block of fields in each process and what lives at one time, howev
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +37,7 @@ class LabelTask:
         segment: The channels that the heuristic takes, lazy.
         heuristic: It.
         folder: Where the findings are kept.
-        explain: Keep a row for each region of a river too.
+        explain: Also keep what does not count; see :meth:`Heuristic.analyse`.
         origin: The input to name in an error.
         reading: Around the reading of a small block.
     """
@@ -70,7 +70,7 @@ def find(
         folder: From :func:`climseg.labels.spool.spool_path`; steps that an interrupted run of the same request left
             there are not done again. The caller holds :func:`climseg.atomic.sole_writer` of it, for both functions.
         request: What makes the masks: input files and options (JSON types).
-        explain: Keep why each region is no river.
+        explain: Also keep the regions that are no rivers and the candidates that cannot count, and why.
         cluster: Where the tasks run: a function of ``climseg.cluster``, called only if something is to do.
         reading: The context in which a task reads a small block, such as one that keeps the files of the source open.
         progress: Called with (time steps done, all time steps).
@@ -166,10 +166,10 @@ def write(
 
 def table_paths(output: Path, heuristic: Heuristic, explain: bool) -> dict[str, Path]:
     """The tables beside a mask file: ``masks_tracks.csv`` and, on demand, why candidates and regions do not count."""
-    wanted: Iterable[str] = ()
+    wanted = []
     if heuristic.cyclones is not None:
-        wanted = ("tracks",) if heuristic.cyclones.tracks else ("cyclones",)
-        wanted = (*wanted, "candidates") if explain else wanted
+        wanted += ["tracks" if heuristic.cyclones.tracks else "cyclones"]
+        wanted += ["candidates"] if explain else []
     if heuristic.rivers is not None and explain:
-        wanted = (*wanted, "rivers")
+        wanted += ["rivers"]
     return {name: table_path(output, name) for name in wanted}

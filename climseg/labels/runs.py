@@ -48,9 +48,8 @@ def find_runs(mask: Mask, periodic: bool) -> Runs:
         periodic: Whether the first and the last column are neighbours. Latitude never wraps.
     """
     height, width = mask.shape
-    positions = np.zeros(
-        height * (width + 1) + 1, dtype=np.bool_
-    )  # one before the first, so that a run can begin there
+    # One more before the first, so that a run can begin there.
+    positions = np.zeros(height * (width + 1) + 1, dtype=np.bool_)
     positions[1:].reshape(height, width + 1)[:, :width] = mask
     changes = np.flatnonzero(positions[1:] != positions[:-1])
     start, stop = changes[::2], changes[1::2]

@@ -73,11 +73,11 @@ def write_findings(folder: Path, index: int, findings: Findings) -> None:
     path = _path(folder, index)
     path.parent.mkdir(exist_ok=True)
     masks = np.stack([findings.rivers, findings.untold, findings.missing])
-    candidates = [
+    storms = [
         {"candidate": asdict(s.candidate), "radius": s.radius, "told": s.told, "cells": s.cells.size}
         for s in findings.storms
     ]
-    words = json.dumps({"regions": findings.regions, "storms": candidates})
+    words = json.dumps({"regions": findings.regions, "storms": storms})
     cells = [s.cells for s in findings.storms]
     partial = partial_path(path)
     try:

@@ -9,12 +9,7 @@ from climseg.labels.step import Candidate, Field, Step, StormRegion
 from climseg.labels.windows import Window, box, cap, ring_means, within
 
 
-def needs_of_percentile_region(**options: object) -> Needs:
-    """The channels of :func:`percentile_region`; options make no difference."""
-    return Needs(("TMQ", "U850", "V850", "PRECT", "UBOT", "VBOT"))
-
-
-@needs(needs_of_percentile_region)
+@needs(Needs(("TMQ", "U850", "V850", "PRECT", "UBOT", "VBOT")))
 def percentile_region(
     step: Step,
     candidate: Candidate,
@@ -32,7 +27,7 @@ def percentile_region(
     region is marked.
 
     Args:
-        step: With the channels of :func:`needs_of_percentile_region`; missing values are not marked.
+        step: With TMQ, U850, V850, PRECT, UBOT and VBOT; missing values are not marked.
         candidate: Its place is the middle of the box.
         box_margin_degrees: Degrees.
         percentile: 0 to 100.
@@ -85,12 +80,7 @@ def storm_radius(step: Step, candidate: Candidate, radius_wind: float, max_radiu
     return max_radius_degrees if crossing is None else crossing
 
 
-def needs_of_wind_disk(**options: object) -> Needs:
-    """The channels of :func:`wind_disk`; options make no difference."""
-    return Needs(("UBOT", "VBOT"))
-
-
-@needs(needs_of_wind_disk)
+@needs(Needs(("UBOT", "VBOT")))
 def wind_disk(
     step: Step,
     candidate: Candidate,

@@ -60,11 +60,12 @@ class Tables:
             regions: Rows of the regions of its rivers.
         """
         for storm, point in storms:
+            row = _storm_row(time, storm)
+            track = {"track_id": "" if point.track is None else point.track}
             if point.reason == "":
-                self._add("tracks", {"track_id": point.track} | _storm_row(time, storm))
-                self._add("cyclones", _storm_row(time, storm))
-            track = {"track_id": point.track if point.track is not None else ""}
-            self._add("candidates", _storm_row(time, storm) | track | {"rejected_by": _reason(storm, point)})
+                self._add("tracks", track | row)
+                self._add("cyclones", row)
+            self._add("candidates", row | track | {"rejected_by": _reason(storm, point)})
         for region in regions:
             self._add("rivers", {"time": time} | region)
 

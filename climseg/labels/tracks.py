@@ -31,7 +31,8 @@ class TrackRule:
     Attributes:
         max_degrees: Degrees of arc from one point to the next, however long the time between them.
         max_km_per_day: km per day from one point to the next.
-        max_gap_hours: Two successive points of a track lie so far apart in time at most; neighbours in time always may.
+        max_gap_hours: The longest time between two successive points of a track; points of neighbouring steps may
+            always follow each other.
         min_hours: From the first to the last point of a track.
         lasting: By a name, criteria and the hours in all in which points of the track fulfil them together:
             ``{"criteria": [...], "hours": 48}``; None for none. A point counts as the time since the step before, or
@@ -110,8 +111,8 @@ class Point:
 
     Attributes:
         candidate: It.
-        track: The number of its track from 1, or None if it is part of none that counts.
-        reason: Why not: the criteria that fail, or what the track lacks.
+        track: The number of its track from 1, or None if it is part of none that counts, or no tracks are asked for.
+        reason: Why it does not count: the criteria that fail, or what the track lacks; empty where it counts.
     """
 
     candidate: Candidate
@@ -212,7 +213,7 @@ class TrackLinker:
         return given
 
     def _reach(self, hours: float) -> float:
-        """M."""
+        """How far in m the next point of a track may lie after so many hours."""
         by_arc = np.inf if self._rule.max_degrees is None else np.radians(self._rule.max_degrees) * EARTH_RADIUS
         speed = np.inf if self._rule.max_km_per_day is None else self._rule.max_km_per_day * 1e3 / 24.0
         return float(min(by_arc, speed * hours))

@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from climseg.grid import EARTH_RADIUS, great_circle_distance
-from climseg.labels.contours import follow_contour, is_closed_contour, may_close, rim
+from climseg.labels.contours import follow_contour, may_close, rim
 
 LAT, LON = np.arange(-90.0, 90.25, 0.5), np.arange(0.0, 360.0, 0.5)
 OPEN_LAT, OPEN_LON = np.arange(0.0, 40.25, 0.5), np.arange(280.0, 320.25, 0.5)
+
+
+def is_closed_contour(
+    field: np.ndarray, lat: np.ndarray, lon: np.ndarray, row: int, column: int, rise: float, radius: float
+) -> bool:
+    return follow_contour(field, lat, lon, row, column, rise, radius) == "closed"
 
 
 def degrees_from(lat: np.ndarray, lon: np.ndarray, row: int, column: int) -> np.ndarray:

@@ -361,6 +361,15 @@ def test_the_16_channels_of_cam5_lack_the_transport_and_cyclones_alone_are_offer
     assert "(T200 + T500)/2 in place of Z300 - Z500" in definition
 
 
+def test_without_tmq_the_rivers_that_look_at_it_are_not_offered(fields: xr.Dataset) -> None:
+    how = heuristic("kurth2018", WITH_CYCLONES, STEP_BY_STEP)
+    with pytest.raises(
+        InputError, match=r"no channel TMQ; .*set labels\.rivers=null to label cyclones alone"
+    ) as refusal:
+        how(fields.drop_vars("TMQ"))
+    assert "labels/rivers=kurth2018" not in str(refusal.value)
+
+
 def test_where_both_parts_lack_a_channel_neither_is_offered_alone(fields: xr.Dataset) -> None:
     with pytest.raises(InputError, match=r"no channel PSL, IVT|no channel IVT, PSL") as refusal:
         heuristic("tempestextremes", STEP_BY_STEP)(fields.drop_vars(["IVT", "PSL"]))
@@ -411,6 +420,7 @@ def test_a_coarse_grid_is_named_with_what_loses_its_meaning(step: float, warns: 
     assert ("2.5 degrees is coarse, and the thresholds of kurth2018 are for 0.25 degrees" in warning) is warns
     assert ("widths and areas of rivers" in warning and "warm core of cyclones" in warning) is warns
     assert "cyclones" not in heuristic("bard").coarse_warning(lat, lon)
+    assert heuristic("kurth2018_coarse").coarse_warning(lat, lon) == ""  # made for 2.5 degrees
 
 
 # Grids of every shape.
@@ -483,6 +493,12 @@ def test_a_climatology_of_a_cut_over_greenwich_fits_the_cut(west: float, tmp_pat
     file = quiet(ds["lat"].values, west + np.arange(0.0, 61.0, 2.0), tmp_path / "usual.nc")
     masks = with_climatology(composed("guan_waliser"), file)(ds)
     assert (masks == ATMOSPHERIC_RIVER).any()
+
+
+def test_lazy_fields_stay_lazy(fields: xr.Dataset) -> None:
+    lazy = fields.isel(time=[1]).chunk(time=1)
+    heuristic("kurth2018", STEP_BY_STEP)(lazy)
+    assert all(field.chunks is not None for field in lazy.values())
 
 
 def test_dates_are_those_of_the_input(fields: xr.Dataset) -> None:

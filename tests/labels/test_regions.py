@@ -110,7 +110,6 @@ def test_measures_of_a_box_are_those_of_geometry_wherever_the_seam_is(west: floa
     assert measures.north_south_extent == pytest.approx(R * np.radians(20))
     assert measures.diagonal == pytest.approx(R * np.arccos(sin40 * sin60 + cos40 * cos60 * np.cos(np.radians(8))))
     assert (measures.south[0], measures.north[0], measures.width[0]) == (40, 60, 8)
-    assert measures.west[0] == pytest.approx(west)
 
 
 @pytest.mark.parametrize("west", [100.0, 356.0, 0.0])
@@ -136,7 +135,6 @@ def test_two_regions_are_measured_each_for_itself() -> None:
     order = np.argsort(measures.width)
     np.testing.assert_allclose(measures.width[order], [8, 30])
     np.testing.assert_allclose(measures.south[order], [40, -10])
-    np.testing.assert_allclose(measures.west[order], [355, 100])
 
 
 def test_a_ring_round_the_globe_is_360_degrees_wide_and_has_the_diagonal_over_the_pole() -> None:

@@ -1,5 +1,6 @@
 """The share of parameter rows against a slow reading of the definition, and on real fields."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,16 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("chain, min_area_km2, quantile, hwhm_degrees\n7, 4e5, 0.9, 12\n8, 5e5, 0.95, 20\n")
     np.testing.assert_array_equal(read_parameter_rows(str(path)), [[0.9, 12.0, 4e5], [0.95, 20.0, 5e5]])
+
+
+def test_a_table_lies_in_the_home_folder_and_is_read_again_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for time, quantile in enumerate((0.9, 0.95)):
+        table(tmp_path / "rows.csv", (quantile, 12.0, 4e5))
+        os.utime(tmp_path / "rows.csv", (time, time))
+        np.testing.assert_array_equal(read_parameter_rows("~/rows.csv"), [[quantile, 12.0, 4e5]])
 
 
 @pytest.mark.parametrize(
