@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -151,6 +151,11 @@ def _load(sent: bytes) -> Any:
 def in_process() -> Iterator[Cluster]:
     """Run the tasks here, one after the other."""
     yield _InProcess()
+
+
+def for_tasks(cluster: Callable[[], AbstractContextManager[Cluster]], count: int) -> AbstractContextManager[Cluster]:
+    """The cluster, or this process where there is one task alone: starting processes takes seconds."""
+    return cluster() if count > 1 else in_process()
 
 
 @contextmanager

@@ -206,6 +206,11 @@ def unit_vectors(lat: ArrayLike, lon: ArrayLike) -> Floats:
     return np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)], axis=-1)
 
 
+def chord(degrees: float) -> float:
+    """Straight distance between two points on the unit sphere that lie so many degrees of arc apart."""
+    return float(2.0 * np.sin(np.radians(degrees) / 2.0))
+
+
 def rotational_wind(psi: ArrayLike, lat: ArrayLike, lon: ArrayLike) -> tuple[Floats, Floats]:
     """Wind (u, v) in m/s of a stream function: ``u = -1/R dpsi/dphi``, ``v = 1/(R cos(phi)) dpsi/dlambda``.
 

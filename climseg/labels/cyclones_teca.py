@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from climseg.grid import Floats, is_periodic, relative_vorticity, unit_vectors
+from climseg.grid import Floats, chord, is_periodic, relative_vorticity, unit_vectors
 from climseg.labels.needs import Needs, criteria, needs
 from climseg.labels.step import Candidate, Field, Step
 from climseg.labels.windows import Window, cap, smallest_rise
@@ -145,12 +145,12 @@ def _vorticity_maxima(step: Step, least: float, radius: float, max_latitude: flo
     tree = cKDTree(points)
     is_peak = _exceeded_by_no_neighbour(strong, rows, columns, is_periodic(lon)) & (np.abs(lat[rows]) <= max_latitude)
     peaks = np.flatnonzero(is_peak)
-    chord = 2 * np.sin(np.radians(radius) / 2)
+    near = chord(radius)
     maxima = []
     for first in range(0, peaks.size, _PEAKS):
         some = peaks[first : first + _PEAKS]
-        around = tree.query_ball_point(points[some], chord)
-        maxima += [index for index, near in zip(some, around, strict=True) if values[index] >= values[near].max()]
+        around = tree.query_ball_point(points[some], near)
+        maxima += [index for index, cells in zip(some, around, strict=True) if values[index] >= values[cells].max()]
     return [(int(rows[i]), int(columns[i]), float(values[i])) for i in sorted(maxima, key=lambda i: -values[i])]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from climseg.grid import GRAVITY, Floats, is_periodic, longitude_difference, unit_vectors
+from climseg.grid import GRAVITY, Floats, chord, is_periodic, longitude_difference, unit_vectors
 from climseg.labels.contours import Contour, follow_contour, may_close, rim
 from climseg.labels.needs import Choice, Needs, StandIn, criteria, needs
 from climseg.labels.step import Candidate, Field, Step
@@ -290,10 +290,10 @@ def _near_a_lower_one(values: Field, lat: Floats, lon: Floats, distance: float) 
     """Where (n,) a point has a lower one within a distance in degrees of arc; equal ones: see the definition."""
     points = unit_vectors(lat, lon)
     tree = cKDTree(points)
-    chord = 2 * np.sin(np.radians(distance) / 2) * (1 + 1e-12)
+    reach = chord(distance) * (1 + 1e-12)  # at the distance is within it, whatever the rounding
     lost = np.zeros(values.shape, dtype=np.bool_)
     for first in range(0, values.size, _MINIMA):
-        near = tree.query_ball_point(points[first : first + _MINIMA], chord)
+        near: Any = tree.query_ball_point(points[first : first + _MINIMA], reach)  # lists of indices
         one = np.repeat(np.arange(first, first + len(near)), [len(others) for others in near])
         other = np.concatenate(near).astype(np.int64)
         # Of two equal numbers the next one decides; the smaller stays.

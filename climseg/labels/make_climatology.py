@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from climseg.atomic import atomic_file, sole_writer
 from climseg.blocks import Block, Reading, Segment, read_block, segments, time_blocks
 from climseg.canonical import COORDINATE_ATTRIBUTES, check_range, iso_times
-from climseg.cluster import Cluster, ClusterError, in_process
+from climseg.cluster import Cluster, ClusterError, for_tasks, in_process
 from climseg.errors import InputError
 from climseg.labels.climatology import HALF_WINDOW, create_spool, row_percentiles, spool_step
 from climseg.labels.rivers_guan_waliser import PERCENTILE, atmospheric_rivers
@@ -212,7 +212,7 @@ def _spool(
     )
     finished = len(done)
     with (
-        _where(cluster, len(blocks))() as workers,
+        for_tasks(cluster, len(blocks)) as workers,
         (spool.parent / "done.txt").open("a", encoding="utf-8") as lines,
         closing(workers.run(spool_block, work)) as results,
     ):
@@ -224,12 +224,6 @@ def _spool(
             progress(finished, ds.sizes["time"])
 
 
-def _where(
-    cluster: Callable[[], AbstractContextManager[Cluster]], tasks: int
-) -> Callable[[], AbstractContextManager[Cluster]]:
-    return cluster if tasks > 1 else in_process  # starting processes takes seconds
-
-
 def _percentiles(
     ds: xr.Dataset, task: RowsTask, cluster: Callable[[], AbstractContextManager[Cluster]]
 ) -> NDArray[np.float32]:
@@ -237,8 +231,10 @@ def _percentiles(
     at_once = max(1, _ROWS_AT_ONCE // (4 * task.months.size * columns))
     pieces = [(first, min(first + at_once, rows)) for first in range(0, rows, at_once)]
     values = np.full((12, rows, columns), np.nan, dtype=np.float32)
-    where = _where(cluster, len(pieces))
-    with where() as workers, closing(workers.run(percentiles_of_rows, [(task, pieces)])) as results:
+    with (
+        for_tasks(cluster, len(pieces)) as workers,
+        closing(workers.run(percentiles_of_rows, [(task, pieces)])) as results,
+    ):
         for (first, last), found in results:
             values[:, first:last] = found
     return values

@@ -19,7 +19,7 @@ import xarray as xr
 
 from climseg.blocks import Block, Reading, Segment, read_block, segments, time_blocks
 from climseg.canonical import iso_times, source_longitude
-from climseg.cluster import Cluster, ClusterError, in_process
+from climseg.cluster import Cluster, ClusterError, for_tasks, in_process
 from climseg.errors import InputError
 from climseg.labels.heuristic import Heuristic, axes, checked_steps, hours
 from climseg.labels.spool import open_spool, read_candidates, read_findings, write_findings
@@ -90,8 +90,7 @@ def find(
         for segment, within in segments(ds, blocks)
     )
     try:
-        where = cluster if len(blocks) > 1 else in_process  # starting processes takes seconds
-        with where() as workers, closing(workers.run(look_at_block, work)) as results:
+        with for_tasks(cluster, len(blocks)) as workers, closing(workers.run(look_at_block, work)) as results:
             finished = len(done)
             progress(finished, total)
             for count in results:
@@ -150,8 +149,9 @@ def write(
     times, total = iso_times(ds), ds.sizes["time"]
     candidates = (read_candidates(folder, index) for index in range(total))
     with ExitStack() as stack:
-        writer = stack.enter_context(MaskWriter(output, ds, attributes, definition, command))
         rows = stack.enter_context(Tables(tables, partial(source_longitude, ds)))
+        # Within the tables, so that no new table lies beside old masks where these cannot be written.
+        writer = stack.enter_context(MaskWriter(output, ds, attributes, definition, command))
         progress(0, total)
         for index, points in enumerate(heuristic.link(hours(ds), candidates)):
             findings = read_findings(folder, index)

@@ -34,5 +34,5 @@ def test_a_configuration_gives_every_threshold_and_the_defaults_are_the_same(nam
     options = list(inspect.signature(function).parameters.values())[1:]
     assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for option in options)
     defaults = {option.name: option.default for option in options}
-    relaxed = {"max_width_m": 1.25e6} if name == "kurth2018_coarse" else {}
+    relaxed = {"max_width_km": 1250.0} if name == "kurth2018_coarse" else {}
     assert definition.keywords == defaults | relaxed

@@ -56,10 +56,10 @@ def test_a_narrow_long_moist_band_is_a_river_over_the_seam_too(west: float) -> N
 @pytest.mark.parametrize(
     ("thresholds", "criterion"),
     [
-        ({"max_width_m": BAND_WIDTH * 1.001}, None),
-        ({"max_width_m": BAND_WIDTH * 0.999}, "width"),
-        ({"min_diagonal_m": BAND_DIAGONAL * 0.999}, None),
-        ({"min_diagonal_m": BAND_DIAGONAL * 1.001}, "diagonal"),
+        ({"max_width_km": BAND_WIDTH / 1e3 * 1.001}, None),
+        ({"max_width_km": BAND_WIDTH / 1e3 * 0.999}, "width"),
+        ({"min_diagonal_km": BAND_DIAGONAL / 1e3 * 0.999}, None),
+        ({"min_diagonal_km": BAND_DIAGONAL / 1e3 * 1.001}, "diagonal"),
         # The driest row, 40.5N, keeps 1 - exp(-40.5^2 / 722) = 0.897 of 100 kg/m2.
         ({"threshold": 89.0}, None),
     ],
@@ -84,8 +84,8 @@ def test_regions_too_wide_or_too_short_are_no_rivers(south: float, north: float,
 def test_two_halves_over_the_seam_count_together_on_a_closed_grid_only() -> None:
     # The western half alone has a diagonal of 1,240 km, the two together 1,550 km.
     tmq = moist_band(40, 50, 353, 367)
-    assert rivers(tmq, max_width_m=2e6).mask.sum() == 140
-    assert not rivers(tmq[:, 1:], LAT, LON[1:], max_width_m=2e6).mask.any()
+    assert rivers(tmq, max_width_km=2000.0).mask.sum() == 140
+    assert not rivers(tmq[:, 1:], LAT, LON[1:], max_width_km=2000.0).mask.any()
 
 
 def test_the_damping_keeps_39_percent_at_19_degrees() -> None:
@@ -96,14 +96,14 @@ def test_the_damping_keeps_39_percent_at_19_degrees() -> None:
     lon = np.array([10.0, 11.0, 12.0, 13.0])
     expected = np.zeros((5, 4), dtype=bool)
     expected[[[0], [4]], [[1, 3]]] = True
-    np.testing.assert_array_equal(rivers(tmq, lat, lon, min_diagonal_m=0.0, max_width_m=np.inf).mask, expected)
+    np.testing.assert_array_equal(rivers(tmq, lat, lon, min_diagonal_km=0.0, max_width_km=np.inf).mask, expected)
 
 
 def test_cells_that_touch_by_a_corner_are_two_regions() -> None:
     tmq = moist_band(40, 48, 100, 108) + moist_band(48, 56, 108, 116)
-    assert rivers(tmq, min_diagonal_m=1.2e6).mask.sum() == 0
+    assert rivers(tmq, min_diagonal_km=1200.0).mask.sum() == 0
     joined = tmq + moist_band(47, 48, 108, 109)
-    assert rivers(joined, min_diagonal_m=1.2e6).mask.sum() == 129
+    assert rivers(joined, min_diagonal_km=1200.0).mask.sum() == 129
 
 
 def test_missing_values_are_no_river_and_untold() -> None:
@@ -140,7 +140,7 @@ def test_a_roll_of_the_longitudes_rolls_the_rivers(shift: int, seed: int) -> Non
 def test_the_atlantic_river_of_2004_is_found_on_a_coarse_grid_with_its_wider_limit(shared: Path) -> None:
     ds = open_fields(shared / "gfs" / "gfs_20041212T12_2p5deg.nc", channels=["TMQ"])
     lat, lon, tmq = ds["lat"].values, ds["lon"].values, ds["TMQ"].values[0]
-    found = rivers(tmq, lat, lon, max_width_m=1.25e6)
+    found = rivers(tmq, lat, lon, max_width_km=1250.0)
     rows, columns = np.nonzero(found.mask & (lat > 0)[:, None])
     # Outer edges of cells of 2.5 degrees.
     np.testing.assert_allclose([lat[rows].min() - 1.25, lat[rows].max() + 1.25], [23.75, 46.25])
