@@ -224,7 +224,7 @@ def kill_until_done(command: list[str], final: Path, seed: int) -> int:
     shutil.rmtree(final) if final.is_dir() else final.unlink()
     for _ in range(4):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(float(rng.uniform(0.5, 1.0)) * usual)
+        time.sleep(float(rng.uniform(0.3, 1.0)) * usual)
         if process.poll() is None:
             process.kill()
             return_kills += 1
