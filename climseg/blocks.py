@@ -30,6 +30,8 @@ _SEGMENT: Final = 256
 
 # The context in which a small block is read, such as one that keeps the files of the source open.
 Reading = Callable[[], AbstractContextManager[None]]
+# What a long job calls with (time steps done, all time steps).
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A canonical Dataset has the dims (time, lat, lon), variables under their CAM5 na
 all longitudes lie in [0, 360); a region that crosses Greenwich goes on beyond 360, so that neighbours stay neighbours.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -137,15 +137,14 @@ def restore_orientation(ds: xr.Dataset) -> xr.Dataset:
     return out
 
 
-def source_longitude(ds: xr.Dataset, lon: float) -> float:
-    """A longitude in degrees in the convention of the source file: from its westernmost one eastward.
+def source_longitudes(ds: xr.Dataset) -> Callable[[float], float]:
+    """What turns a longitude in degrees into the convention of the source file: from its westernmost one eastward.
 
     Args:
         ds: Canonical Dataset.
-        lon: Degrees, in any convention.
     """
     west = float(np.min(ds["lon"].attrs.get(SOURCE_VALUES, ds["lon"].values)))
-    return west + (lon - west) % 360.0
+    return lambda lon: west + (lon - west) % 360.0
 
 
 def check_canonical(ds: xr.Dataset, channels: Iterable[str] = (), origin: str = "the Dataset") -> None:

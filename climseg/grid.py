@@ -52,15 +52,30 @@ def cell_edges(lat: ArrayLike) -> Floats:
     return np.asarray(np.clip(edges, -90.0, 90.0))
 
 
+def rim(lat: ArrayLike, lon: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The rows (lat,) and columns (lon,) of a grid beyond which the sphere goes on and the grid does not.
+
+    A row whose cells end at the pole (:func:`cell_edges`) has nothing beyond.
+    """
+    edges, columns = cell_edges(lat), np.zeros(np.asarray(lon).size, dtype=np.bool_)
+    rows = np.zeros(edges.size - 1, dtype=np.bool_)
+    rows[[0, -1]] = np.abs(edges[[0, -1]]) < 90.0
+    columns[[0, -1]] = not is_periodic(lon)
+    return rows, columns
+
+
 def cell_area(lat: ArrayLike, lon: ArrayLike) -> Floats:
     """Exact area (lat, lon) of every cell in m2: R^2 dlon (sin(north) - sin(south)).
 
     On a global grid the areas sum to 4 pi R^2.
     """
-    edges = np.radians(cell_edges(lat))
-    bands = np.abs(np.diff(np.sin(edges)))
-    columns = np.asarray(lon).size
-    return np.repeat((EARTH_RADIUS**2 * np.radians(spacing(lon)) * bands)[:, None], columns, axis=1)
+    return np.repeat(row_cell_area(lat, lon)[:, None], np.asarray(lon).size, axis=1)
+
+
+def row_cell_area(lat: ArrayLike, lon: ArrayLike) -> Floats:
+    """Exact area (lat,) in m2 of a cell of each row: that of :func:`cell_area`."""
+    bands = np.abs(np.diff(np.sin(np.radians(cell_edges(lat)))))
+    return np.asarray(EARTH_RADIUS**2 * np.radians(spacing(lon)) * bands)
 
 
 def area_weights(lat: ArrayLike) -> Floats:

@@ -15,6 +15,7 @@ from climseg.canonical import (
     check_values,
     orient,
     restore_orientation,
+    source_longitudes,
     to_canonical,
 )
 from climseg.channels import CHANNELS
@@ -203,3 +204,23 @@ def test_the_range_is_checked_of_what_is_not_missing() -> None:
 
 def test_values_in_range_pass() -> None:
     check_values("PSL", np.array([87_000.0, 108_480.0], np.float32), "noon", "a.nc")
+
+
+@pytest.mark.parametrize(
+    ("west", "columns", "longitude", "expected"),
+    [
+        (-180.0, 360, 255.0, -105.0),
+        (-180.0, 360, 179.5, 179.5),
+        (0.0, 360, 255.0, 255.0),
+        (-30.0, 60, 385.0, 25.0),  # a cut over Greenwich is 330 to 389 in canonical longitudes
+        (-30.0, 60, 25.0, 25.0),
+        (330.0, 60, 25.0, 385.0),
+    ],
+)
+def test_longitudes_go_back_into_the_convention_of_the_file(
+    west: float, columns: int, longitude: float, expected: float
+) -> None:
+    lon = west + np.arange(columns)
+    field = xr.DataArray(np.full((1, 3, columns), 20.0), dims=("time", "lat", "lon"), attrs={"units": "kg m-2"})
+    raw = field.to_dataset(name="TMQ").assign_coords(time=[np.datetime64("2001-01-01")], lat=[0.0, 1.0, 2.0], lon=lon)
+    assert source_longitudes(to_canonical(raw, "made"))(longitude) == expected

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from climseg.atomic import check_writable, sole_writer
 from climseg.channels import LABELS
 from climseg.cli.fields import input_paths, mask_path, open_input
-from climseg.cli.labelling import climatology_path, open_for, run_heuristic
+from climseg.cli.labelling import climatology_path, label_request, open_for, run_heuristic
 from climseg.cli.progress import progress_bar
 from climseg.labels.heuristic import Heuristic
 from climseg.labels.make_climatology import lacks_climatology
@@ -41,7 +41,8 @@ def _by_heuristic(heuristic: Heuristic, configuration: DictConfig, paths: list[s
         check_writable(path)
     labelling = open_for(heuristic, configuration, paths)
     with sole_writer(spool_path(output)):
-        run_heuristic(labelling, configuration, paths, output, tables, configuration.explain)
+        request = label_request(configuration, paths)
+        run_heuristic(labelling, configuration, paths, request, output, tables, configuration.explain)
     if lacks_climatology(heuristic.rivers):
         log.info("climatology: %s", climatology_path(output))
     for name, path in tables.items():

@@ -189,6 +189,7 @@ def run_heuristic(
     labelling: Labelling,
     configuration: DictConfig,
     paths: list[str],
+    request: dict[str, Any],
     output: Path,
     tables: dict[str, Path],
     explain: bool = False,
@@ -202,6 +203,7 @@ def run_heuristic(
         labelling: What and where.
         configuration: Of the command.
         paths: The input files.
+        request: From :func:`label_request`.
         output: The mask file.
         tables: From :func:`climseg.labels.run.table_paths`.
         explain: Keep why regions are no rivers.
@@ -212,7 +214,6 @@ def run_heuristic(
     about = describe_input(fields, paths)
     title = {"title": "Extreme weather masks by climseg", "source": "heuristic labels, no network"}
     folder = spool_path(output)
-    request = label_request(configuration, paths)
     where: dict[str, Any] = {
         "cluster": hydra.utils.instantiate(configuration.cluster),
         "reading": files_kept_open,

@@ -1,12 +1,10 @@
 """``climseg prepare``: files to a store."""
 
-import hashlib
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import hydra
 import xarray as xr
@@ -36,9 +34,8 @@ from climseg.masks import open_masks
 from climseg.sources.netcdf import files_kept_open
 from climseg.store.splits import split_by_time
 from climseg.store.writer import StorePlan, plan_store, read_complete, write_store
+from climseg.unfinished import MARK, request_mark
 
-# Attribute of a mask file that is made on the way to a store: which request it belongs to.
-_MARK: Final = "request_sha256"
 log = logging.getLogger(__name__)
 
 
@@ -105,11 +102,11 @@ def _made_masks(
     A file that an interrupted run of the same request left is taken as it is.
     """
     file = _masks_path(Path(configuration.output))
-    mark = hashlib.sha256(json.dumps({"climseg": climseg.__version__, **request}).encode()).hexdigest()
+    mark = request_mark({"climseg": climseg.__version__, **request})
     # Over both stages, so that no other process makes other masks while the store takes these in.
     with sole_writer(spool_path(file)):
         if not file.is_file() or _mark_of(file) != mark:
-            run_heuristic(labelling, configuration, paths, file, tables={}, attributes={_MARK: mark})
+            run_heuristic(labelling, configuration, paths, request, file, tables={}, attributes={MARK: mark})
         with open_masks(file) as masks:
             yield orient(masks.chunk(time=1), str(file))[LABELS]
         _remove_masks(file)
@@ -127,7 +124,7 @@ def _remove_masks(file: Path) -> None:
 
 def _mark_of(file: Path) -> str:
     with open_masks(file) as masks:
-        return str(masks.attrs.get(_MARK, ""))
+        return str(masks.attrs.get(MARK, ""))
 
 
 def _count(splits: list[str]) -> str:

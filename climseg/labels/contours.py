@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from climseg.grid import Floats, is_periodic, spacing
+from climseg.grid import Floats, is_periodic, rim, spacing
 from climseg.labels.regions import Mask, label_regions
 from climseg.labels.step import Field
 from climseg.labels.windows import ROUNDING, Indices
@@ -114,18 +114,6 @@ def may_close(
             on = ~(field[rows[walking], there % lon.size] >= level[walking])
             walking = walking[on]
     return possible
-
-
-def rim(lat: Floats, lon: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The rows (lat,) and columns (lon,) of a grid beyond which the sphere goes on and the grid does not.
-
-    A last row that lies nearer to the pole than to the row before it has nothing beyond, also on a Gaussian grid.
-    """
-    rows, columns = np.zeros(lat.size, dtype=np.bool_), np.zeros(lon.size, dtype=np.bool_)
-    rows[0] = lat[0] + 90.0 > (lat[1] - lat[0]) * 0.999
-    rows[-1] = 90.0 - lat[-1] > (lat[-1] - lat[-2]) * 0.999
-    columns[[0, -1]] = not is_periodic(lon)
-    return rows, columns
 
 
 def _neighbourhood(

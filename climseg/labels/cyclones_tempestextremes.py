@@ -10,8 +10,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from climseg.grid import GRAVITY, Floats, chord, is_periodic, longitude_difference, unit_vectors
-from climseg.labels.contours import Contour, follow_contour, may_close, rim
+from climseg.grid import GRAVITY, Floats, chord, is_periodic, longitude_difference, rim, unit_vectors
+from climseg.labels.contours import Contour, follow_contour, may_close
 from climseg.labels.needs import Choice, Needs, StandIn, criteria, needs
 from climseg.labels.step import Candidate, Field, Step
 from climseg.labels.windows import Indices, cap

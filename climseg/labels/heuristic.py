@@ -6,7 +6,7 @@ as keyword options; it says by ``@needs`` which channels it takes.
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,9 +16,8 @@ import xarray as xr
 from climseg.canonical import DIMS, LABEL_ATTRIBUTES, check_canonical, check_range, iso_times
 from climseg.channels import LABELS
 from climseg.errors import InputError
-from climseg.grid import Floats, spacing
+from climseg.grid import Floats, rim, spacing
 from climseg.labels.combine import combine, without_rivers_near
-from climseg.labels.contours import rim
 from climseg.labels.needs import Needs, Settled, criteria_of, needs_of, together
 from climseg.labels.options import check_definition, check_options
 from climseg.labels.regions import Mask
@@ -200,13 +199,14 @@ class Heuristic:
             storms=storms,
         )
 
-    def mask(self, findings: Findings, storms: list[Storm], lat: Floats, lon: Floats) -> np.ndarray[Any, Any]:
-        """Class numbers (lat, lon) int8 of one time step from what was found and the storms that count."""
+    def mask(self, findings: Findings, points: Sequence[Point], lat: Floats, lon: Floats) -> np.ndarray[Any, Any]:
+        """Class numbers (lat, lon) int8 of one time step from what was found and how its candidates are decided."""
+        storms = [storm for storm, point in zip(findings.storms, points, strict=True) if point.counts]
         cyclones, untold = np.zeros(findings.rivers.shape, dtype=np.bool_), findings.untold.copy()
         for storm in storms:
             (cyclones if storm.told else untold).ravel()[storm.cells] = True
-        points = [(s.candidate.lat, s.candidate.lon) for s in storms]
-        rivers = without_rivers_near(findings.rivers, lat, lon, points, self.rivers_end_within_degrees)
+        places = [(s.candidate.lat, s.candidate.lon) for s in storms]
+        rivers = without_rivers_near(findings.rivers, lat, lon, places, self.rivers_end_within_degrees)
         return combine(cyclones, rivers, untold=untold, missing=findings.missing)
 
     def warnings(self, lat: Floats, lon: Floats) -> list[str]:
@@ -254,8 +254,7 @@ class Heuristic:
         masks = np.zeros(tuple(fields.sizes[d] for d in DIMS), dtype=np.int8)
         candidates = ([s.candidate for s in found.storms] for found in findings)
         for index, points in enumerate(self.link(hours(fields), candidates)):
-            counting = [s for s, p in zip(findings[index].storms, points, strict=True) if p.reason == ""]
-            masks[index] = self.mask(findings[index], counting, lat, lon)
+            masks[index] = self.mask(findings[index], points, lat, lon)
         attributes = LABEL_ATTRIBUTES | {"definition": self.definition(settled)}
         coordinates = {name: fields[name] for name in DIMS}
         return xr.DataArray(masks, dims=DIMS, coords=coordinates, name=LABELS, attrs=attributes)

@@ -5,8 +5,6 @@ bytes for each cell and step; an interrupted run goes on with the steps that are
 """
 
 import functools
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -19,19 +17,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from climseg.atomic import atomic_file, sole_writer
-from climseg.blocks import Block, Reading, Segment, read_block, segments, time_blocks
+from climseg.blocks import Block, Progress, Reading, Segment, read_block, segments, time_blocks
 from climseg.canonical import COORDINATE_ATTRIBUTES, check_range, iso_times
 from climseg.cluster import Cluster, ClusterError, for_tasks, in_process
 from climseg.errors import InputError
 from climseg.labels.climatology import HALF_WINDOW, create_spool, row_percentiles, spool_step
 from climseg.labels.rivers_guan_waliser import PERCENTILE, atmospheric_rivers
+from climseg.unfinished import MARK, begin, is_left_by, request_mark, sign
 
 # What a task holds of the series of its rows, bytes.
 _ROWS_AT_ONCE: Final = 64 * 2**20
-# Attribute of the file: which request it was made of.
-_MARK: Final = "request_sha256"
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -99,8 +94,7 @@ def make_climatology(
         InputError: The input has too few time steps, or impossible values at a named time, the cluster failed, or a
             file of that name is there which climseg did not make.
     """
-    whole = json.dumps(dict(request) | {"percentile": percentile, "min_steps": min_steps})
-    wanted = hashlib.sha256(whole.encode()).hexdigest()
+    wanted = request_mark(dict(request) | {"percentile": percentile, "min_steps": min_steps})
     if _mark_of(output) == wanted:
         return
     months = ds["time"].dt.month.values
@@ -170,17 +164,15 @@ def check_steps(months: NDArray[np.int64], min_steps: int, origin: str) -> None:
 
 def _open_spool(folder: Path, wanted: str, ds: xr.Dataset) -> tuple[Path, set[int]]:
     """The spool, new or of an interrupted run of the same request, and the steps that are in it."""
-    spool, request, progress = folder / "transport.npy", folder / "request.json", folder / "done.txt"
-    if request.is_file() and request.read_text(encoding="utf-8") == wanted:
+    spool, progress = folder / "transport.npy", folder / "done.txt"
+    if is_left_by(folder, wanted):
         done: set[int] = set()
         for line in progress.read_text(encoding="utf-8").splitlines() if progress.is_file() else []:
             match line.split():
                 case [start, stop, "."]:  # whole; a kill may have cut off another
                     done.update(range(int(start), int(stop)))
         return spool, done
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir()
+    begin(folder)
     try:
         create_spool(spool, ds.sizes["lat"], ds.sizes["time"], ds.sizes["lon"])
     except OSError as error:
@@ -190,7 +182,7 @@ def _open_spool(folder: Path, wanted: str, ds: xr.Dataset) -> tuple[Path, set[in
             f"{spool}: the transport of all time steps ({size}) cannot be kept here ({error.strerror}); choose an "
             "output on a larger disk, or give a climatology as labels.rivers.climatology=FILE."
         ) from error
-    request.write_text(wanted, encoding="utf-8")
+    sign(folder, wanted)
     return spool, set()
 
 
@@ -253,7 +245,7 @@ def _write(ds: xr.Dataset, values: NDArray[np.float32], output: Path, percentile
             "Conventions": "CF-1.8",
             "title": "climatology of vapour transport by climseg",
             "time_coverage": f"{times[0]} to {times[-1]}, {len(times)} time steps",
-            _MARK: wanted,
+            MARK: wanted,
         },
     )
     result["month"].attrs = {"long_name": "month of the year, 1 for January", "units": "1"}
@@ -278,7 +270,7 @@ def _mark_of(output: Path) -> str | None:
         return None
     try:
         with xr.open_dataset(output, engine="netcdf4") as ds:
-            return str(ds.attrs[_MARK])
+            return str(ds.attrs[MARK])
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"{output} is there, where the climatology of the input is to be made, and climseg did not make it; take "

@@ -9,7 +9,7 @@ from scipy import ndimage
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from climseg.grid import Floats, cell_area, cell_edges, great_circle_distance, is_periodic, spacing
+from climseg.grid import Floats, cell_edges, great_circle_distance, is_periodic, row_cell_area, spacing
 
 Mask = NDArray[np.bool_]
 Labels = NDArray[np.int32]
@@ -93,7 +93,7 @@ def measure_regions(labels: Labels, lat: ArrayLike, lon: ArrayLike) -> RegionMea
     lat_values, lon_values = np.asarray(lat, dtype=np.float64), np.asarray(lon, dtype=np.float64)
     rows, columns = np.nonzero(labels)
     region = labels[rows, columns] - 1
-    cell = cell_area(lat, lon)[:, 0][rows]
+    cell = row_cell_area(lat, lon)[rows]
 
     def total(values: Floats | float = 1.0) -> Floats:
         return np.bincount(region, weights=cell * values, minlength=count).astype(np.float64)

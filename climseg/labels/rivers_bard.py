@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from climseg.errors import InputError, near_matches
-from climseg.grid import Floats, cell_area, is_periodic
+from climseg.grid import Floats, is_periodic, row_cell_area
 from climseg.labels.needs import Needs, needs
 from climseg.labels.regions import label_regions, measure_regions
 from climseg.labels.runs import RunCount, find_runs
@@ -84,7 +84,7 @@ def river_probability(step: Step, *, rows: int = 64, parameters: str | None = No
     ivt = step.fields["IVT"]
     present = ~np.isnan(ivt)
     whole, some = bool(present.all()), bool(present.any())
-    closed, row_area = is_periodic(step.lon), cell_area(step.lat, step.lon)[:, 0] / 1e6
+    closed, row_area = is_periodic(step.lon), row_cell_area(step.lat, step.lon) / 1e6
     count = RunCount((step.lat.size, step.lon.size))
     for quantile, hwhm, min_area in table if some else ():
         sigma = hwhm / np.sqrt(2.0 * np.log(2.0))

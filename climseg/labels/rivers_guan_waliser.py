@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
 from climseg.errors import InputError, near_matches
-from climseg.grid import EARTH_RADIUS, Floats, cell_area, is_periodic, longitude_difference, spacing
+from climseg.grid import EARTH_RADIUS, Floats, is_periodic, longitude_difference, row_cell_area, spacing
 from climseg.labels.axis import Axis, measure_axis
 from climseg.labels.needs import Needs, needs
 from climseg.labels.regions import Labels, label_regions, marked, measure_regions
@@ -138,7 +138,7 @@ class _Cells:
         order = np.argsort(region, kind="stable")
         rows, columns, region = rows[order], columns[order], region[order]
         first = np.searchsorted(region, np.arange(int(labels.max(initial=0)) + 1))
-        return cls(rows, columns, region, cell_area(step.lat, step.lon)[:, 0][rows], first)
+        return cls(rows, columns, region, row_cell_area(step.lat, step.lon)[rows], first)
 
     @property
     def counts(self) -> NDArray[np.int64]:

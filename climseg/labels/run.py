@@ -11,22 +11,19 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from climseg.blocks import Block, Reading, Segment, read_block, segments, time_blocks
-from climseg.canonical import iso_times, source_longitude
+from climseg.blocks import Block, Progress, Reading, Segment, read_block, segments, time_blocks
+from climseg.canonical import iso_times, source_longitudes
 from climseg.cluster import Cluster, ClusterError, for_tasks, in_process
 from climseg.errors import InputError
 from climseg.labels.heuristic import Heuristic, axes, checked_steps, hours
 from climseg.labels.spool import open_spool, read_candidates, read_findings, write_findings
 from climseg.labels.tables import Tables, remove_others, table_path
 from climseg.masks import MaskWriter
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -149,16 +146,14 @@ def write(
     times, total = iso_times(ds), ds.sizes["time"]
     candidates = (read_candidates(folder, index) for index in range(total))
     with ExitStack() as stack:
-        rows = stack.enter_context(Tables(tables, partial(source_longitude, ds)))
+        rows = stack.enter_context(Tables(tables, source_longitudes(ds)))
         # Within the tables, so that no new table lies beside old masks where these cannot be written.
         writer = stack.enter_context(MaskWriter(output, ds, attributes, definition, command))
         progress(0, total)
         for index, points in enumerate(heuristic.link(hours(ds), candidates)):
             findings = read_findings(folder, index)
-            decided = list(zip(findings.storms, points, strict=True))
-            counting = [storm for storm, point in decided if point.reason == ""]
-            writer.write(index, heuristic.mask(findings, counting, lat, lon))
-            rows.write(times[index], decided, findings.regions)
+            writer.write(index, heuristic.mask(findings, points, lat, lon))
+            rows.write(times[index], list(zip(findings.storms, points, strict=True)), findings.regions)
             progress(index + 1, total)
     remove_others(output, tables)
     shutil.rmtree(folder)

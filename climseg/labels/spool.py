@@ -10,7 +10,6 @@ A step's file gets its name when it is complete, so that an interrupted run goes
 
 import json
 import logging
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,10 +26,10 @@ from climseg.atomic import partial_path
 from climseg.errors import InputError
 from climseg.labels.heuristic import Findings, Storm
 from climseg.labels.step import Candidate
+from climseg.unfinished import begin, is_left_by, sign
 
 log = logging.getLogger(__name__)
 
-_REQUEST: Final = "request.json"
 _FOLDER_SIZE: Final = 1000  # steps
 
 
@@ -50,17 +49,14 @@ def open_spool(folder: Path, request: Mapping[str, Any]) -> set[int]:
         The positions of the time steps that are there.
     """
     # Another version may keep other things, and may find others: no mask is made by two.
-    whole = json.loads(json.dumps({"climseg": climseg.__version__, **request}))
-    if folder.exists() and _read_request(folder) == whole:
+    whole = {"climseg": climseg.__version__, **request}
+    if is_left_by(folder, whole):
         done = {int(path.stem) for path in folder.glob("*/*.npz") if path.stem.isdigit()}
         if done:
             log.info("going on with %s: %d time steps are there", folder, len(done))
         return done
-    if folder.exists():
-        log.info("%s is from another request and is begun anew", folder)
-        shutil.rmtree(folder)
-    folder.mkdir()
-    (folder / _REQUEST).write_text(json.dumps(whole), encoding="utf-8")
+    begin(folder)
+    sign(folder, whole)
     return set()
 
 
@@ -152,11 +148,3 @@ def _storms(entries: list[dict[str, Any]], cells: NDArray[np.int64]) -> list[Sto
 
 def _candidate(values: dict[str, Any]) -> Candidate:
     return Candidate(**(values | {"rejected_by": tuple(values["rejected_by"])}))
-
-
-def _read_request(folder: Path) -> Any:
-    """Content of the request file, or None when it is absent or broken."""
-    try:
-        return json.loads((folder / _REQUEST).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return None

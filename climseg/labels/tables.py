@@ -62,7 +62,7 @@ class Tables:
         for storm, point in storms:
             row = _storm_row(time, storm)
             track = {"track_id": "" if point.track is None else point.track}
-            if point.reason == "":
+            if point.counts:
                 self._add("tracks", track | row)
                 self._add("cyclones", row)
             self._add("candidates", row | track | {"rejected_by": _reason(storm, point)})
@@ -132,7 +132,7 @@ class _Table:
 
 def _reason(storm: Storm, point: Point) -> str:
     """Why a candidate does not count; or, where it counts, why no cell is marked."""
-    unmarked = point.reason == "" and not storm.told
+    unmarked = point.counts and not storm.told
     return "counts, but its cells are -1: its region leaves the grid" if unmarked else point.reason
 
 

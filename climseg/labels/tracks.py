@@ -119,6 +119,11 @@ class Point:
     track: int | None
     reason: str
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a point of a storm."""
+        return self.reason == ""
+
 
 @dataclass
 class _Track:

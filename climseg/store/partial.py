@@ -8,7 +8,6 @@ It lies beside the store as ``.NAME.partial`` and holds besides
 
 import json
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,10 +21,10 @@ from climseg.canonical import LABEL_ATTRIBUTES
 from climseg.channels import CHANNELS
 from climseg.masks import encode_times
 from climseg.store.statistics import SampleStatistics
+from climseg.unfinished import begin, is_left_by, sign
 
 log = logging.getLogger(__name__)
 
-REQUEST_FILE: Final = "request.json"
 PROGRESS_FILE: Final = "progress.jsonl"
 
 
@@ -41,24 +40,15 @@ def open_partial(
     if done is not None:
         log.info("going on with %s: %d time steps are there", folder, len(done))
         return done
-    if folder.exists():
-        log.info("%s is from another request and is begun anew", folder)
-        shutil.rmtree(folder)
-    folder.mkdir()
+    begin(folder)
     _create_arrays(folder, ds, channels)
-    # Last, so that a folder with a request in it is always whole.
-    (folder / REQUEST_FILE).write_text(json.dumps(request), encoding="utf-8")
+    sign(folder, request)
     return {}
 
 
 def find_done(folder: Path, request: Mapping[str, Any]) -> dict[int, SampleStatistics] | None:
-    """The time steps that an interrupted run of the same request left in a folder, or None when it is no such folder.
-
-    Another input file, size or time stamp, or another option makes another request.
-    """
-    if not folder.exists() or _read_json(folder / REQUEST_FILE) != request:
-        return None
-    return _read_progress(folder / PROGRESS_FILE)
+    """The time steps that an interrupted run of the same request left in a folder, or None without such a folder."""
+    return _read_progress(folder / PROGRESS_FILE) if is_left_by(folder, request) else None
 
 
 def note_done(lines: IO[str], done: Mapping[int, SampleStatistics]) -> None:
@@ -100,14 +90,6 @@ def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> Non
         dimension_names=("time", "lat", "lon"),
         attributes=LABEL_ATTRIBUTES | {"flag_values": np.asarray(LABEL_ATTRIBUTES["flag_values"]).tolist()},
     )
-
-
-def _read_json(path: Path) -> Any:
-    """Content of a JSON file, or None when it is absent or broken."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return None
 
 
 def _read_progress(path: Path) -> dict[int, SampleStatistics]:

@@ -16,20 +16,20 @@ from typing import Any, Final
 import xarray as xr
 
 from climseg.atomic import partial_path, sole_writer
-from climseg.blocks import Block, Reading, bytes_per_step, segments, time_blocks
+from climseg.blocks import Block, Progress, Reading, bytes_per_step, segments, time_blocks
 from climseg.canonical import check_canonical, iso_times
 from climseg.channels import CHANNELS, LABELS
 from climseg.cluster import Cluster, ClusterError, in_process
 from climseg.errors import InputError
 from climseg.grid import is_periodic
 from climseg.store.info import INFO_FILE, StoreInfo
-from climseg.store.partial import PROGRESS_FILE, REQUEST_FILE, find_done, note_done, open_partial
+from climseg.store.partial import PROGRESS_FILE, find_done, note_done, open_partial
 from climseg.store.statistics import SampleStatistics, merge_statistics
 from climseg.store.task import StoreTask, write_block
+from climseg.unfinished import REQUEST_FILE
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]
 # Measured: bytes of a worker process with xarray, dask and netCDF4 loaded, and what it holds beside a block while it
 # reads and decodes it, as a share of the block.
 _PROCESS: Final = 170 * 2**20

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from climseg.grid import EARTH_RADIUS, great_circle_distance
-from climseg.labels.contours import follow_contour, may_close, rim
+from climseg.grid import EARTH_RADIUS, great_circle_distance, rim
+from climseg.labels.contours import follow_contour, may_close
 
 LAT, LON = np.arange(-90.0, 90.25, 0.5), np.arange(0.0, 360.0, 0.5)
 OPEN_LAT, OPEN_LON = np.arange(0.0, 40.25, 0.5), np.arange(280.0, 320.25, 0.5)
