@@ -17,6 +17,7 @@ from climseg.errors import InputError, near_matches
 
 # Keys that have a value by default and mean something without one.
 _MAY_BE_NULL: Final = (
+    "checkpoint_every.minutes",
     "labels.cyclones.candidates.max_height_m",
     "labels.cyclones.tracks.max_degrees",
     "labels.cyclones.tracks.max_km_per_day",

@@ -109,7 +109,8 @@ def _mistake(error: BaseException) -> str | None:
 
 def _quiet_libraries() -> None:
     """Show climseg's own messages and leave out hints of libraries that a user of this program cannot follow."""
-    first = os.environ.get("LOCAL_RANK", "0") == "0"  # the other processes of a DDP run stay silent
+    # The other processes of a training by torchrun, srun or the command itself stay silent.
+    first = all(os.environ.get(name, "0") == "0" for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"))
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
     for name in ("distributed", "dask_jobqueue", "tornado", "asyncio"):  # each worker process that comes and goes

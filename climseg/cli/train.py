@@ -1,8 +1,7 @@
 """``climseg train``: a store to a checkpoint."""
 
 import logging
-import os
-import sys
+import signal
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -11,55 +10,42 @@ import hydra
 import pytorch_lightning as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import Callback, LambdaCallback, LearningRateMonitor, ModelCheckpoint
-from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.callbacks import LambdaCallback
 
 from climseg.atomic import sole_writer
 from climseg.cli.fields import plain
-from climseg.cli.training_bar import TrainingBar
+from climseg.cli.trainer import build_trainer
 from climseg.errors import InputError
 from climseg.grid import area_weights
 from climseg.samples.data_module import StoreDataModule
 from climseg.store.info import StoreInfo
-from climseg.training.checkpoint_io import AtomicCheckpointIO
 from climseg.training.contract import Contract, contract_for_store, load_checkpoint, segmenter_for_store
-from climseg.training.report import EpochReport
+from climseg.training.last_checkpoint import Stopped
+from climseg.training.learning_rate import scaled_learning_rate
+from climseg.training.processes import Started, requeue, shared_folder, slurm_job, started
 from climseg.training.task import SegmentationTask
 
 log = logging.getLogger(__name__)
 
-_RUN_DIR_VARIABLE = "CLIMSEG_RUN_DIR"
+# "Try again later" (sysexits.h): the training is not done, and its checkpoint is there.
+_UNFINISHED = 75
 
 
 def run(configuration: DictConfig) -> None:
     """Instantiate data, network and trainer; fit."""
-    info = StoreInfo.read(str(configuration.data.store))
-    contract = contract_for_store(info, plain(configuration.model))
-    run_dir = _run_dir(configuration)
+    found = started()
+    try:
+        run_dir, trainer, task, data = _prepare(configuration, found)
+    except InputError:
+        if found.rank:  # the first process says it for all
+            raise SystemExit(2) from None
+        raise
     last = run_dir / "last.ckpt"
-    _check_run_dir(run_dir, last, configuration.resume, contract)
-    _check_numbers(configuration)
-    # Its hints (other products, settings that are as asked for) help nobody here; Lightning sets the level on import.
-    for name in ("pytorch_lightning", "lightning_fabric"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    pl.seed_everything(configuration.seed, workers=True, verbose=False)
-
-    data: StoreDataModule = hydra.utils.instantiate(configuration.data)
-    task = _task(configuration, info, contract)
-    trainer: pl.Trainer = hydra.utils.instantiate(
-        configuration.trainer,
-        default_root_dir=str(run_dir),
-        callbacks=_callbacks(run_dir, configuration),
-        plugins=[AtomicCheckpointIO()],
-        enable_progress_bar=False,
-        logger=TensorBoardLogger(run_dir, name="", version="tensorboard"),
-    )
-    count = sum(p.numel() for p in task.segmenter.parameters())
-    name = contract.network["_target_"].rsplit(".", 1)[-1]
-    log.info("%s: %.2f M parameters, %d training samples", name, count / 1e6, len(data.train_samples))
-    with sole_writer(run_dir / "run") if _is_first_process() else nullcontext():
+    with sole_writer(run_dir / "run") if found.rank == 0 else nullcontext():
         try:
             trainer.fit(task, datamodule=data, ckpt_path=str(last) if last.exists() else None, weights_only=True)
+        except Stopped as stop:
+            _say_stopped(stop, run_dir, trainer.is_global_zero)
         except SystemExit:
             if trainer.interrupted:  # Lightning ends the process with 1 on Ctrl-C
                 raise KeyboardInterrupt from None
@@ -68,17 +54,77 @@ def run(configuration: DictConfig) -> None:
         _report(run_dir, last)
 
 
-def _task(configuration: DictConfig, info: StoreInfo, contract: Contract) -> SegmentationTask:
+def _prepare(configuration: DictConfig, found: Started) -> tuple[Path, pl.Trainer, SegmentationTask, StoreDataModule]:
+    """Everything before the first step, with every mistake that can be found there."""
+    info = StoreInfo.read(str(configuration.data.store))
+    contract = contract_for_store(info, plain(configuration.model))
+    run_dir = _run_dir(configuration, found)
+    _check_run_dir(run_dir, configuration.resume, contract)
+    _check_numbers(configuration)
+    # Its hints (other products, settings that are as asked for) help nobody here; Lightning sets the level on import.
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    pl.seed_everything(configuration.seed, workers=True, verbose=False)
+
+    def save_configuration(trainer: pl.Trainer, task: pl.LightningModule) -> None:
+        # Not before everything was built: a mistake must not replace the record of an older run.
+        if trainer.is_global_zero:
+            OmegaConf.save(configuration, run_dir / "config.yaml", resolve=True)
+
+    data: StoreDataModule = hydra.utils.instantiate(configuration.data)
+    record = LambdaCallback(on_train_start=save_configuration)
+    trainer = build_trainer(configuration, found, run_dir, info.times, [record])
+    task = _task(configuration, info, contract, trainer.world_size)
+    count = sum(p.numel() for p in task.segmenter.parameters())
+    name = contract.network["_target_"].rsplit(".", 1)[-1]
+    log.info(
+        "%s: %.2f M parameters, %d training samples, %d %s",
+        name,
+        count / 1e6,
+        len(data.train_samples),
+        trainer.world_size,
+        "process" if trainer.world_size == 1 else "processes",
+    )
+    return run_dir, trainer, task, data
+
+
+def _task(configuration: DictConfig, info: StoreInfo, contract: Contract, processes: int) -> SegmentationTask:
     """Network, loss, optimiser and schedule, built for a store."""
     loss = hydra.utils.instantiate(configuration.loss, _partial_=True)
-    return SegmentationTask(
+    scaling = configuration.lr_scaling
+    global_batch = configuration.data.batch_size * processes * configuration.trainer.accumulate_grad_batches
+    task = SegmentationTask(
         segmenter=segmenter_for_store(info, contract.network),
         loss=loss(frequencies=info.frequencies, area_weights=torch.from_numpy(area_weights(info.lat))),
         optimizer=hydra.utils.instantiate(configuration.optimizer),
         scheduler=hydra.utils.instantiate(configuration.scheduler),
         contract=contract,
+        seed=configuration.seed,
+        learning_rate_factor=scaled_learning_rate(1.0, global_batch, scaling.reference_batch, scaling.rule),
+        max_steps=configuration.trainer.max_steps if configuration.trainer.max_steps > 0 else None,
         channels_last=configuration.channels_last,
     )
+    if configuration.comm_hook == "powersgd":
+        task.segmenter.to(memory_format=torch.contiguous_format)  # it takes gradients for matrices row by row
+    if configuration.compile:
+        task.segmenter.network.compile()
+    return task
+
+
+def _say_stopped(stop: Stopped, run_dir: Path, first: bool) -> None:
+    """End with the exit code that tells why: 0 requeued, 75 to be started again, 143 ended from outside (SIGTERM)."""
+    asked_early = stop.number == signal.SIGUSR1  # by Slurm, some time before the job's end, or by a user
+    job = slurm_job() if asked_early else None
+    if first:
+        log.info("%s; checkpoint: %s", stop, run_dir / "last.ckpt")
+        if job is not None:
+            requeue(job)
+            log.info("Slurm job %s is queued again and will go on from there", job)
+        else:
+            log.info("to go on: the same command with resume=true run_dir=%s", run_dir)
+    if job is None:
+        raise SystemExit(_UNFINISHED if asked_early else 128 + stop.number)
+    raise SystemExit(0)
 
 
 def _report(run_dir: Path, last: Path) -> None:
@@ -97,10 +143,17 @@ def _check_numbers(configuration: DictConfig) -> None:
         raise InputError(f"seed={configuration.seed}: expected 0 to {2**32 - 1}.")
     if configuration.trainer.max_epochs == 0 or configuration.trainer.max_steps == 0:
         raise InputError("trainer.max_epochs and trainer.max_steps must not be 0: that trains nothing.")
+    every = configuration.checkpoint_every
+    for name, value in (("minutes", every.minutes), ("steps", every.steps)):
+        if value is not None and value <= 0:
+            raise InputError(f"checkpoint_every.{name}={value}: expected more than 0, or null for no such limit.")
+    if configuration.ema_decay is not None and not 0 < configuration.ema_decay < 1:
+        raise InputError(f"ema_decay={configuration.ema_decay}: expected a share between 0 and 1, such as 0.999.")
 
 
-def _check_run_dir(run_dir: Path, last: Path, resume: bool, contract: Contract) -> None:
+def _check_run_dir(run_dir: Path, resume: bool, contract: Contract) -> None:
     """Refuse to overwrite a run, and to go on with one of another network or other data."""
+    last = run_dir / "last.ckpt"
     if run_dir.exists() and not run_dir.is_dir():
         raise InputError(f"run_dir={run_dir} is a file; name a folder.")
     if not last.exists():
@@ -108,11 +161,9 @@ def _check_run_dir(run_dir: Path, last: Path, resume: bool, contract: Contract) 
             log.info("%s holds no run yet; a new one begins", run_dir)
         return
     if not resume:
-        if _is_first_process():
-            raise InputError(
-                f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
-            )
-        return
+        raise InputError(
+            f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
+        )
     before = load_checkpoint(last).contract
     if (before.network, before.channels, before.lat, before.lon) != (
         contract.network,
@@ -125,31 +176,8 @@ def _check_run_dir(run_dir: Path, last: Path, resume: bool, contract: Contract) 
         )
 
 
-def _run_dir(configuration: DictConfig) -> Path:
-    """The folder of the run; every process of one run takes the folder that the first one chose."""
+def _run_dir(configuration: DictConfig, found: Started) -> Path:
+    """The folder of the run, the same for all of its processes."""
     if configuration.run_dir is not None:
         return Path(str(configuration.run_dir)).absolute()
-    chosen = os.environ.setdefault(_RUN_DIR_VARIABLE, f"runs/{datetime.now():%Y-%m-%d_%H-%M-%S}")
-    return Path(chosen).absolute()
-
-
-def _is_first_process() -> bool:
-    return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("RANK", "0") == "0"
-
-
-def _callbacks(run_dir: Path, configuration: DictConfig) -> list[Callback]:
-    def save_configuration(trainer: pl.Trainer, task: pl.LightningModule) -> None:
-        # Not before everything was built: a mistake must not replace the record of an older run.
-        if trainer.is_global_zero:
-            OmegaConf.save(configuration, run_dir / "config.yaml", resolve=True)
-
-    bar = [TrainingBar()] if sys.stderr.isatty() and _is_first_process() else []
-    return [
-        *bar,
-        LambdaCallback(on_train_start=save_configuration),
-        ModelCheckpoint(run_dir, filename="best", monitor="val/iou_mean", mode="max", enable_version_counter=False),
-        # With save_last the callback above would write it only when the best one changes.
-        ModelCheckpoint(run_dir, filename="last", save_on_train_epoch_end=True, enable_version_counter=False),
-        LearningRateMonitor(logging_interval="step"),
-        EpochReport(run_dir / "metrics.csv"),
-    ]
+    return Path(shared_folder(f"runs/{datetime.now():%Y-%m-%d_%H-%M-%S}", found)).absolute()

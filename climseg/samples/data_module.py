@@ -1,6 +1,7 @@
 """Batches of a store for Lightning."""
 
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -8,11 +9,15 @@ from torch.utils.data import DataLoader
 
 from climseg.errors import InputError
 from climseg.samples.augment import roll_longitudes
-from climseg.samples.dataset import Sample, StoreSamples
+from climseg.samples.dataset import Batch, Sample, StoreSamples
+from climseg.samples.order import OrderOfTime, Place, ShuffledOrder
+from climseg.samples.position import epoch_of, steps_done_in_epoch
 
 
 class StoreDataModule(pl.LightningDataModule):
     """Loaders over the training and validation splits of a store.
+
+    The Trainer must be made with ``use_distributed_sampler=False``: the orders here know of all processes.
 
     Args:
         store: The store's folder.
@@ -35,33 +40,53 @@ class StoreDataModule(pl.LightningDataModule):
         self.workers = workers
         self.roll_longitude = roll_longitude and self.info.periodic
         self.seed = seed
+        self._real_samples = len(self.validation_samples)
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Training batches of this process in an epoch, the same for all processes."""
+        return self._training_order().steps
 
     def train_dataloader(self) -> DataLoader[Sample]:
-        """Shuffled batches; the last, smaller one is dropped unless it is the only one, so that ranks stay in step."""
-        return DataLoader(
-            self.train_samples,
-            batch_size=self.batch_size,
-            shuffle=True,
-            drop_last=len(self.train_samples) >= self.batch_size,
-            num_workers=self.workers,
-            pin_memory=torch.cuda.is_available(),
-            generator=torch.Generator().manual_seed(self.seed),
-        )
+        """Shuffled batches, from the batch on at which a resumed run goes on."""
+        order = self._training_order()
+        if self.trainer is not None:
+            order.start_at(epoch_of(self.trainer), steps_done_in_epoch(self.trainer))
+        return self._loader(self.train_samples, order, len(order) // order.steps)
 
     def val_dataloader(self) -> DataLoader[Sample]:
         """Batches in the order of time."""
-        return DataLoader(
-            self.validation_samples,
-            batch_size=self.batch_size,
-            num_workers=self.workers,
-            pin_memory=torch.cuda.is_available(),
-        )
+        order = OrderOfTime(len(self.validation_samples), self._place())
+        self._real_samples = order.real
+        return self._loader(self.validation_samples, order, self.batch_size)
 
-    def on_after_batch_transfer(self, batch: Sample, dataloader_idx: int) -> Sample:
-        """Roll training batches on the device; the shifts depend on seed, step and rank alone."""
+    def on_after_batch_transfer(self, batch: Batch, dataloader_idx: int) -> Batch:
+        """Roll training samples, on the device; the shifts depend on seed, epoch and sample alone."""
         trainer = self.trainer
         if trainer is not None and trainer.training and self.roll_longitude:
-            step = trainer.global_step * trainer.world_size + trainer.global_rank
-            generator = torch.Generator().manual_seed(self.seed * 1_000_003 + step)
-            batch["image"], batch["mask"] = roll_longitudes(batch["image"], batch["mask"], generator)
+            seeds = [(self.seed, epoch_of(trainer), index) for index in batch["index"].tolist()]
+            batch["image"], batch["mask"] = roll_longitudes(batch["image"], batch["mask"], seeds)
         return batch
+
+    def real_samples(self, batch_idx: int) -> int:
+        """How many samples of a validation batch are this process's own: the others only fill up the last batch."""
+        return min(self.batch_size, max(0, self._real_samples - batch_idx * self.batch_size))
+
+    def _training_order(self) -> ShuffledOrder:
+        return ShuffledOrder(len(self.train_samples), self.batch_size, self._place(), self.seed)
+
+    def _place(self) -> Place:
+        """The place of this process among those that read the same store."""
+        if self.trainer is None:
+            return Place()
+        return Place(self.trainer.global_rank, self.trainer.world_size)
+
+    def _loader(self, samples: StoreSamples, order: Any, batch_size: int) -> DataLoader[Sample]:
+        return DataLoader(
+            samples,
+            batch_size=batch_size,
+            sampler=order,
+            num_workers=self.workers,
+            persistent_workers=self.workers > 0,
+            pin_memory=torch.cuda.is_available(),
+        )

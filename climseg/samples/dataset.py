@@ -24,6 +24,14 @@ class Sample(TypedDict):
     index: int
 
 
+class Batch(TypedDict):
+    """Time steps, as the loader puts them together: image (B, C, H, W), mask (B, H, W), index (B,) int64."""
+
+    image: torch.Tensor
+    mask: torch.Tensor
+    index: torch.Tensor
+
+
 class StoreSamples(Dataset[Sample]):
     """The time steps of one split, in the order of time.
 

@@ -5,18 +5,23 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
 from pytorch_lightning.utilities.types import OptimizerLRScheduler
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
+from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassConfusionMatrix
 
 from climseg.channels import CLASS_ABBREVIATIONS, CLASSES, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.evaluation.scores import scores_from_confusion
 from climseg.models.segmenter import Segmenter
-from climseg.samples.dataset import Sample
+from climseg.samples.dataset import Batch
+from climseg.samples.position import epoch_of
+from climseg.samples.randomness import derived_seed
 from climseg.training.contract import CONTRACT_KEY, Contract
+from climseg.training.ddp import HookedDDPStrategy
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -32,6 +37,10 @@ class SegmentationTask(pl.LightningModule):
         optimizer: Makes the optimiser from the parameters.
         scheduler: Makes the learning-rate schedule from the optimiser and the number of its steps.
         contract: Goes into every checkpoint.
+        seed: Of what the network draws while it trains (dropout): each batch of each rank has its own.
+        learning_rate_factor: Multiplies the optimiser's learning rates.
+        max_steps: Stop after so many optimiser steps, whatever the epoch; None for no such limit. Not the Trainer's
+            limit, with which Lightning resumes inexactly at the end of an epoch.
         channels_last: Keep weights and images in the channels-last memory format, which is faster on most devices.
     """
 
@@ -42,6 +51,9 @@ class SegmentationTask(pl.LightningModule):
         optimizer: OptimizerFactory,
         scheduler: SchedulerFactory,
         contract: Contract,
+        seed: int = 0,
+        learning_rate_factor: float = 1.0,
+        max_steps: int | None = None,
         channels_last: bool = True,
     ) -> None:
         super().__init__()
@@ -51,30 +63,50 @@ class SegmentationTask(pl.LightningModule):
         self.make_optimizer = optimizer
         self.make_scheduler = scheduler
         self.contract = contract
+        self.seed = seed
+        self.learning_rate_factor = learning_rate_factor
+        self.max_steps = max_steps
         # Summed over batches and ranks, divided once per epoch: the IoU of the whole split, not a mean of batch means.
         self.confusion = MulticlassConfusionMatrix(num_classes=len(CLASSES), ignore_index=MISSING_LABEL)
+        self.validation_loss = MeanMetric()
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         """Logits (B, K, H, W) of images (B, C, H, W)."""
         logits: torch.Tensor = self.segmenter(image.contiguous(memory_format=self.memory_format))
         return logits
 
-    def training_step(self, batch: Sample, batch_idx: int) -> torch.Tensor:
+    def on_train_start(self) -> None:
+        """Do nothing more in a resumed run that is there already."""
+        self._stop_after_max_steps()
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        """Stop after the last step."""
+        self._stop_after_max_steps()
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """Draw from here on what a run that was never interrupted would draw."""
+        torch.manual_seed(derived_seed(self.seed, epoch_of(self.trainer), batch_idx, self.global_rank))
+
+    def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
         """Loss of one batch."""
         loss: torch.Tensor = self.loss(self(batch["image"]), batch["mask"])
-        self.log("train/loss", loss, prog_bar=True, on_step=True, on_epoch=True, batch_size=len(batch["mask"]))
+        self.log("train/loss", loss, prog_bar=True, batch_size=len(batch["mask"]))
         return loss
 
-    def validation_step(self, batch: Sample, batch_idx: int) -> None:
-        """Count one batch in the confusion matrix."""
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Count one batch in the loss and in the confusion matrix, without the samples that only fill it up."""
         logits = self(batch["image"])
-        self.log("val/loss", self.loss(logits, batch["mask"]), sync_dist=True, batch_size=len(batch["mask"]))
-        self.confusion.update(logits.argmax(dim=1), batch["mask"])
+        real = self.trainer.datamodule.real_samples(batch_idx)  # type: ignore[attr-defined]
+        if real:
+            self.validation_loss.update(self.loss(logits[:real], batch["mask"][:real]), real)
+            self.confusion.update(logits[:real].argmax(dim=1), batch["mask"][:real])
 
     def on_validation_epoch_end(self) -> None:
         """Log the IoU of every class, so that a network that calls everything background is seen at once."""
         scores = scores_from_confusion(self.confusion.compute().cpu().numpy())
         self.confusion.reset()
+        self.log("val/loss", self.validation_loss.compute(), rank_zero_only=True)
+        self.validation_loss.reset()
         for name, iou in zip(CLASS_ABBREVIATIONS, scores.iou, strict=True):
             self.log(f"val/iou_{name.lower()}", float(iou), rank_zero_only=True)
         self.log("val/iou_mean", scores.mean_iou, prog_bar=True)
@@ -85,12 +117,50 @@ class SegmentationTask(pl.LightningModule):
             optimizer = self.make_optimizer(self.segmenter.parameters())
         except ValueError as error:  # torch's optimisers refuse negative rates and the like so
             raise InputError(f"optimizer: {error}.") from error
-        total_steps = int(self.trainer.estimated_stepping_batches)
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": self.make_scheduler(optimizer, total_steps), "interval": "step"},
-        }
+        for group in optimizer.param_groups:
+            group["lr"] *= self.learning_rate_factor
+        scheduler = self.make_scheduler(optimizer, _total_steps(self.trainer, self.max_steps))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def optimizer_step(
+        self,
+        epoch: int,
+        batch_idx: int,
+        optimizer: Optimizer | LightningOptimizer,
+        optimizer_closure: Callable[[], Any] | None = None,
+    ) -> None:
+        """Step, unless gradients are lagged and this is the first step, which has none before it."""
+        strategy = self.trainer.strategy
+        if isinstance(strategy, HookedDDPStrategy) and strategy.lag is not None and strategy.lag.is_empty:
+            assert optimizer_closure is not None
+            optimizer_closure()
+            return
+        super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+
+    def _stop_after_max_steps(self) -> None:
+        if self.max_steps is not None and self.trainer.global_step >= self.max_steps:
+            self.trainer.should_stop = True
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Put the contract beside the weights."""
+        """Put the contract beside the weights, and the lagged gradients if there are any."""
         checkpoint[CONTRACT_KEY] = self.contract.to_dict()
+        if isinstance(self.trainer.strategy, HookedDDPStrategy):
+            checkpoint.update(self.trainer.strategy.lag_state())
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take the lagged gradients back."""
+        if isinstance(self.trainer.strategy, HookedDDPStrategy):
+            self.trainer.strategy.load_lag_state(checkpoint)
+
+
+def _total_steps(trainer: pl.Trainer, max_steps: int | None) -> int:
+    """Optimiser steps of the whole training.
+
+    Not Lightning's estimate, which makes the loaders to count their batches: a resumed run does not yet know then from
+    where on they shall read.
+    """
+    batches: int = trainer.datamodule.batches_per_epoch  # type: ignore[attr-defined]
+    limit = trainer.limit_train_batches
+    batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    steps = -(-batches // trainer.accumulate_grad_batches) * max(1, trainer.max_epochs or 1)
+    return steps if max_steps is None else min(steps, max_steps)

@@ -78,7 +78,7 @@ def test_a_mistake_found_late_leaves_the_record_of_the_run(
 def test_the_last_checkpoint_is_that_of_the_last_epoch_also_when_it_is_not_the_best(
     store: Path, tmp_path: Path
 ) -> None:
-    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=4", "optimizer.lr=0.5"]
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=3", "optimizer.lr=0.5"]
     assert run(words) == 0
     scores = [float(e["val/iou_mean"]) for e in epochs(tmp_path)]
     assert max(scores) > scores[-1], "the test needs a last epoch that is not the best"
