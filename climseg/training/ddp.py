@@ -29,7 +29,7 @@ class HookedDDPStrategy(DDPStrategy):
         bucket_megabytes: Gradients that travel together. DDP's own default is 25.
 
     Raises:
-        InputError: There is no such hook.
+        InputError: There is no such hook, or it does not work with gradient lag.
     """
 
     def __init__(
@@ -42,6 +42,10 @@ class HookedDDPStrategy(DDPStrategy):
         if comm_hook is not None and comm_hook not in COMM_HOOKS:
             near = near_matches(comm_hook, COMM_HOOKS) or "."
             raise InputError(f"comm_hook={comm_hook}: no such hook{near} Known: {', '.join(COMM_HOOKS)}, null.")
+        if comm_hook == "powersgd" and gradient_lag:
+            # PowerSGD's later all-reduces start when its first one is through: at another moment on each rank, in
+            # between the next step's (a training of 2 ranks stood still).
+            raise InputError("comm_hook=powersgd and gradient_lag=true do not work together; choose one of them.")
         if bucket_megabytes is None and comm_hook == "powersgd":
             bucket_megabytes = 25.0  # when it is named, DDP makes the first bucket no smaller than the others
         if bucket_megabytes is not None:

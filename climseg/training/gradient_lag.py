@@ -42,8 +42,8 @@ class GradientLag:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no step before."""
-        return not self._before
+        """Whether there was no step before, asked before a step's backward pass."""
+        return not self._before and not self._under_way
 
     def __call__(self, bucket: Any) -> torch.futures.Future[Tensor]:
         """Send a bucket on its way, and give the same parameters' gradients of the step before."""
@@ -54,7 +54,7 @@ class GradientLag:
         given = bucket.buffer()
         bucket.set_buffer(given.clone())  # the all-reduce works in place, and goes on when this has returned
         self._under_way.append((sizes, self._reduce(bucket)))
-        if self.is_empty:
+        if not self._before:
             given.zero_()
         else:
             change = self._scale_under_way / self._scale_before
