@@ -17,7 +17,18 @@ from climseg.cli.help import command_help, general_help
 from climseg.errors import InputError, near_matches
 
 # In the order of the work; each is a module climseg.cli.NAME with run(configuration), and a file conf/NAME.yaml.
-COMMANDS: Final = ("synthesize", "inspect", "label", "prepare", "train", "evaluate", "predict", "plot", "benchmark")
+COMMANDS: Final = (
+    "synthesize",
+    "inspect",
+    "label",
+    "prepare",
+    "stage",
+    "train",
+    "evaluate",
+    "predict",
+    "plot",
+    "benchmark",
+)
 
 # What the operating system says of a place that a user named.
 _USER_ERRNOS: Final = (

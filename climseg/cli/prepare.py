@@ -32,6 +32,7 @@ from climseg.labels.heuristic import Heuristic
 from climseg.labels.spool import spool_path
 from climseg.masks import open_masks
 from climseg.sources.netcdf import files_kept_open
+from climseg.store.packing import StoredType, stored_type
 from climseg.store.splits import split_by_time
 from climseg.store.writer import StorePlan, plan_store, read_complete, write_store
 from climseg.unfinished import MARK, request_mark
@@ -57,6 +58,7 @@ def run(configuration: DictConfig) -> None:
         "channels": channels,
         "splits": splits,
         "request": request,
+        "dtype": stored_type(configuration.store.dtype),
         "origin": str(configuration.input),
     }
     if configuration.dry_run:
@@ -66,7 +68,7 @@ def run(configuration: DictConfig) -> None:
     with ExitStack() as stack:
         if labelling is None:
             masks = labels(fields)
-        elif read_complete(output, channels=channels, splits=splits, request=request) is None:
+        elif read_complete(output, **{key: store[key] for key in ("channels", "splits", "request", "dtype")}) is None:
             masks = stack.enter_context(_made_masks(labelling, configuration, paths, request))
         else:
             masks = xr.DataArray()  # write_store finds the store complete
@@ -139,6 +141,7 @@ def _table(
     channels: list[str],
     splits: list[str],
     request: dict[str, Any],
+    dtype: StoredType,
     origin: str,
 ) -> Table:
     """What a dry run says."""
@@ -152,7 +155,7 @@ def _table(
         "splits": _count(splits),
         "channels": f"{len(channels)}: {', '.join(channels)}",
         "grid": f"{lat.size} x {lon.size}, lat {lat[0]:g} to {lat[-1]:g}, lon {lon[0]:g} to {lon[-1]:g}",
-        "store": f"{output}, {decimal(plan.store_bytes)}",
+        "store": f"{output}, {decimal(plan.store_bytes)}, images in {dtype}",
         "there already": f"{plan.done} of {plan.steps} steps",
         "to do": f"{plan.blocks} tasks",
         "memory": f"about {decimal(plan.worker_bytes)} for each worker process",

@@ -9,9 +9,10 @@ from torch.utils.data import DataLoader
 
 from climseg.errors import InputError
 from climseg.samples.augment import roll_longitudes
-from climseg.samples.dataset import Batch, Sample, StoreSamples
+from climseg.samples.dataset import Batch, Sample, StoreSamples, collate
 from climseg.samples.order import OrderOfTime, Place, ShuffledOrder
 from climseg.samples.position import epoch_of, steps_done_in_epoch
+from climseg.store.shard import read_shard
 
 
 class StoreDataModule(pl.LightningDataModule):
@@ -36,6 +37,7 @@ class StoreDataModule(pl.LightningDataModule):
         self.train_samples = StoreSamples(store, "train")
         self.validation_samples = StoreSamples(store, "validation")
         self.info = self.train_samples.info
+        self._nodes = _nodes_of(self.validation_samples)
         self.batch_size = batch_size
         self.workers = workers
         self.roll_longitude = roll_longitude and self.info.periodic
@@ -56,7 +58,9 @@ class StoreDataModule(pl.LightningDataModule):
 
     def val_dataloader(self) -> DataLoader[Sample]:
         """Batches in the order of time."""
-        order = OrderOfTime(len(self.validation_samples), self._place())
+        place = self._place()
+        of_a_node = -(-len(self.info.indices("validation")) // self._nodes)
+        order = OrderOfTime(len(self.validation_samples), place, -(-of_a_node // place.processes))
         self._real_samples = order.real
         return self._loader(self.validation_samples, order, self.batch_size)
 
@@ -76,10 +80,16 @@ class StoreDataModule(pl.LightningDataModule):
         return ShuffledOrder(len(self.train_samples), self.batch_size, self._place(), self.seed)
 
     def _place(self) -> Place:
-        """The place of this process among those that read the same store."""
+        """The place of this process among those that read the same store: all of them, or those of its node."""
         if self.trainer is None:
             return Place()
-        return Place(self.trainer.global_rank, self.trainer.world_size)
+        rank, processes = self.trainer.global_rank, self.trainer.world_size
+        if self._nodes > 1 and self._nodes != self.trainer.num_nodes:
+            raise InputError(
+                f"{self.train_samples.store} holds the share of one of {self._nodes} nodes, but the training runs on "
+                f"{self.trainer.num_nodes}; stage it anew for that number, or train on the whole store."
+            )
+        return Place(rank % (processes // self._nodes), processes // self._nodes)
 
     def _loader(self, samples: StoreSamples, order: Any, batch_size: int) -> DataLoader[Sample]:
         return DataLoader(
@@ -89,4 +99,18 @@ class StoreDataModule(pl.LightningDataModule):
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
             pin_memory=torch.cuda.is_available(),
+            collate_fn=collate,
         )
+
+
+def _nodes_of(validation: StoreSamples) -> int:
+    """Over how many nodes the store is dealt out; 1 for a whole one."""
+    shard = read_shard(validation.store)
+    nodes = 1 if shard is None else shard.nodes
+    samples = len(validation.info.indices("validation"))
+    if samples < nodes:
+        raise InputError(
+            f"{validation.store}: {samples} validation samples for {nodes} nodes; expected one for each: stage for "
+            f"{samples} nodes, or train on the whole store."
+        )
+    return nodes

@@ -73,17 +73,17 @@ class ShuffledOrder(Sampler[int]):
 
 
 class OrderOfTime(Sampler[int]):
-    """Every n-th position, for n processes; the last one again where the positions do not go round.
+    """Every n-th position, for n processes; the last one again where there are fewer than another process has.
 
     Args:
-        size: Number of samples.
+        size: Number of samples, at least 1.
         place: The process.
+        length: As many positions as the process with the most of them has.
     """
 
-    def __init__(self, size: int, place: Place) -> None:
+    def __init__(self, size: int, place: Place, length: int) -> None:
         self._own = list(range(place.rank, size, place.processes))
-        self._longest = -(-size // place.processes)
-        self._last = size - 1
+        self._fill = [size - 1] * (length - len(self._own))
 
     @property
     def real(self) -> int:
@@ -92,9 +92,8 @@ class OrderOfTime(Sampler[int]):
 
     def __len__(self) -> int:
         """The same for all processes."""
-        return self._longest
+        return len(self._own) + len(self._fill)
 
     def __iter__(self) -> Iterator[int]:
         """The positions."""
-        yield from self._own
-        yield from [self._last] * (self._longest - len(self._own))
+        return iter(self._own + self._fill)

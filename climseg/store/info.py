@@ -4,12 +4,17 @@ A store is a folder: a Zarr v3 group that xarray opens, and ``climseg.json`` wit
 
     STORE/
       climseg.json                     this module's StoreInfo
-      image/c/<step>/0/0/0             float32 (channel, lat, lon), little-endian, uncompressed: one file per time step
+      image/c/<step>/0/0/0             (channel, lat, lon), little-endian, uncompressed: one file per time step
+      image_scale/c/0/0                float32 (time, channel), if images are not float32 (``packing``)
+      image_offset/c/0/0               likewise
       mask/c/<step>/0/0                int8 (lat, lon)
       time/ lat/ lon/ zarr.json ...    coordinates and metadata
+
+Format 1, which is read as well, has float32 images alone.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climseg.errors import InputError
+from climseg.store.packing import STORED_TYPES, Packing, StoredType, decode, encode
 
 INFO_FILE: Final = "climseg.json"
-FORMAT: Final = 1
+FORMAT: Final = 2
 SPLITS: Final = ("train", "validation", "test")
 
 
@@ -59,6 +65,7 @@ class StoreInfo:
         class_pixels: Number of cells of each class in the training split.
         labels: Definition of the masks, in words.
         request: What the store was made from: input files with size and time stamp, options, software versions.
+        dtype: How images are stored: ``float32``, ``float16`` or ``uint16``.
         format: Version of this layout.
     """
 
@@ -75,6 +82,7 @@ class StoreInfo:
     class_pixels: list[int]
     labels: str
     request: dict[str, Any]
+    dtype: StoredType = "float32"
     format: int = FORMAT
 
     @property
@@ -112,11 +120,13 @@ class StoreInfo:
             )
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content.get("format") != FORMAT:
+            if content.get("format") not in (1, FORMAT):
                 raise InputError(
-                    f"{path}: store format {content.get('format')!r}; this version reads format {FORMAT}. "
+                    f"{path}: store format {content.get('format')!r}; this version reads formats 1 and {FORMAT}. "
                     "Make the store anew with 'climseg prepare'."
                 )
+            if content.setdefault("dtype", "float32") not in STORED_TYPES:
+                raise InputError(f"{path}: images are stored as {content['dtype']}, which this version cannot read.")
             content["statistics"] = ChannelStatistics(**content["statistics"])
             return cls(**{f.name: content[f.name] for f in fields(cls)})
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
@@ -125,7 +135,10 @@ class StoreInfo:
 
 def read_image(folder: Path, info: StoreInfo, index: int) -> NDArray[np.float32]:
     """One image (channel, lat, lon), float32, canonical units, read straight from its chunk file."""
-    return _read_chunk(image_chunk(folder, index), np.dtype("<f4"), info.shape).astype(np.float32, copy=False)
+    stored = _read_chunk(image_chunk(folder, index), file_dtype(info.dtype), info.shape)
+    if info.dtype == "float32":
+        return stored.astype(np.float32, copy=False)
+    return decode(stored, read_packing(folder, info).at(index))
 
 
 def read_mask(folder: Path, info: StoreInfo, index: int) -> NDArray[np.int8]:
@@ -133,14 +146,30 @@ def read_mask(folder: Path, info: StoreInfo, index: int) -> NDArray[np.int8]:
     return _read_chunk(mask_chunk(folder, index), np.dtype("i1"), info.shape[1:])
 
 
-def write_image(folder: Path, index: int, image: NDArray[np.float32]) -> None:
-    """Write one image (channel, lat, lon) as :func:`read_image` reads it."""
-    _write_chunk(image_chunk(folder, index), image.astype("<f4", copy=False))
+def read_packing(folder: Path, info: StoreInfo) -> Packing:
+    """Scales and offsets (time, channel) of all images of a store that is not float32."""
+    table = (len(info.times), len(info.channels))
+    scale, offset = (_read_chunk(path, np.dtype("<f4"), table) for path in packing_files(folder))
+    return Packing(scale.astype(np.float32, copy=False), offset.astype(np.float32, copy=False))
+
+
+def write_image(
+    folder: Path, index: int, image: NDArray[np.float32], dtype: StoredType = "float32", how: Packing | None = None
+) -> None:
+    """Write one image (channel, lat, lon) as :func:`read_image` reads it; ``how`` is needed where it is not float32."""
+    stored = image if how is None else encode(image, how, dtype)
+    _write_chunk(image_chunk(folder, index), stored.astype(file_dtype(dtype), copy=False))
 
 
 def write_mask(folder: Path, index: int, mask: NDArray[np.int8]) -> None:
     """Write one mask (lat, lon) as :func:`read_mask` reads it."""
     _write_chunk(mask_chunk(folder, index), mask.astype("i1", copy=False))
+
+
+def write_packing(folder: Path, rows: Sequence[Packing]) -> None:
+    """Write the scales and offsets of all images in their order."""
+    for path, values in zip(packing_files(folder), ([r.scale for r in rows], [r.offset for r in rows]), strict=True):
+        _write_chunk(path, np.array(values, "<f4"))
 
 
 def image_chunk(folder: Path, index: int) -> Path:
@@ -151,6 +180,16 @@ def image_chunk(folder: Path, index: int) -> Path:
 def mask_chunk(folder: Path, index: int) -> Path:
     """The file of one mask."""
     return folder / f"mask/c/{index}/0/0"
+
+
+def packing_files(folder: Path) -> tuple[Path, Path]:
+    """The files of all scales and of all offsets."""
+    return folder / "image_scale/c/0/0", folder / "image_offset/c/0/0"
+
+
+def file_dtype(dtype: StoredType) -> np.dtype[Any]:
+    """The type of the numbers in the file of an image."""
+    return np.dtype(dtype).newbyteorder("<")
 
 
 def _write_chunk(path: Path, values: NDArray[Any]) -> None:
@@ -164,7 +203,17 @@ def _read_chunk(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDA
     try:
         values = np.fromfile(path, dtype=dtype)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); make the store anew.") from error
+        raise unreadable(path, error) from error
     if values.size != np.prod(shape):
-        raise InputError(f"{path}: holds {values.size} values instead of {np.prod(shape)}; make the store anew.")
+        raise wrong_size(path, values.size, int(np.prod(shape)))
     return values.reshape(shape)
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """What to say of a file of a store that cannot be read."""
+    return InputError(f"{path}: cannot be read ({error.strerror}); make the store anew.")
+
+
+def wrong_size(path: Path, found: int, expected: int) -> InputError:
+    """What to say of a file of a store that is too short or too long."""
+    return InputError(f"{path}: holds {found} values instead of {expected}; make the store anew.")

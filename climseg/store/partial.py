@@ -20,16 +20,22 @@ import zarr
 from climseg.canonical import LABEL_ATTRIBUTES
 from climseg.channels import CHANNELS
 from climseg.masks import encode_times
+from climseg.store.packing import StoredType
 from climseg.store.statistics import SampleStatistics
 from climseg.unfinished import begin, is_left_by, sign
 
 log = logging.getLogger(__name__)
 
 PROGRESS_FILE: Final = "progress.jsonl"
+_FORMULA: Final = "values = image * image_scale + image_offset"
 
 
 def open_partial(
-    folder: Path, ds: xr.Dataset, channels: Sequence[str], request: Mapping[str, Any]
+    folder: Path,
+    ds: xr.Dataset,
+    channels: Sequence[str],
+    request: Mapping[str, Any],
+    dtype: StoredType = "float32",
 ) -> dict[int, SampleStatistics]:
     """Make the unfinished store, or find what an interrupted run of the same request has done already.
 
@@ -41,7 +47,7 @@ def open_partial(
         log.info("going on with %s: %d time steps are there", folder, len(done))
         return done
     begin(folder)
-    _create_arrays(folder, ds, channels)
+    _create_arrays(folder, ds, channels, dtype)
     sign(folder, request)
     return {}
 
@@ -57,7 +63,7 @@ def note_done(lines: IO[str], done: Mapping[int, SampleStatistics]) -> None:
     lines.flush()
 
 
-def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> None:
+def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str], dtype: StoredType) -> None:
     """The Zarr group: coordinates by xarray, empty image and mask arrays with one chunk per time step."""
     coordinates = (
         ds[["time", "lat", "lon"]].drop_attrs(deep=False).assign_coords(channel=np.array(channels, dtype=object))
@@ -73,14 +79,24 @@ def _create_arrays(folder: Path, ds: xr.Dataset, channels: Sequence[str]) -> Non
         "image",
         shape=(steps, len(channels), rows, columns),
         chunks=(1, len(channels), rows, columns),
-        dtype="float32",
+        dtype=dtype,
         compressors=None,
         dimension_names=("time", "channel", "lat", "lon"),
         attributes={
-            "long_name": "channels in canonical units",
+            "long_name": "channels in canonical units" if dtype == "float32" else f"packed channels: {_FORMULA}",
             "units_of_channels": [CHANNELS[c].units for c in channels],
         },
     )
+    for name in () if dtype == "float32" else ("image_scale", "image_offset"):
+        group.create_array(
+            name,
+            shape=(steps, len(channels)),
+            chunks=(steps, len(channels)),
+            dtype="float32",
+            compressors=None,
+            dimension_names=("time", "channel"),
+            attributes={"long_name": f"packed channels: {_FORMULA}"},
+        )
     group.create_array(
         "mask",
         shape=(steps, rows, columns),

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from climseg.channels import CLASSES
 from climseg.store.info import ChannelStatistics
+from climseg.store.packing import Packing, StoredType, packing
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ def sample_statistics(image: NDArray[np.float32], mask: NDArray[np.int8]) -> Sam
         maximum=channels.max(axis=1).tolist(),
         class_pixels=np.bincount(mask[mask >= 0].ravel(), minlength=len(CLASSES)).tolist(),
     )
+
+
+def sample_packing(sample: SampleStatistics, dtype: StoredType) -> Packing | None:
+    """Scale and offset of a time step's channels, or None where images are stored as they are."""
+    return None if dtype == "float32" else packing(sample.minimum, sample.maximum, dtype)
 
 
 def merge_statistics(samples: Iterable[SampleStatistics]) -> tuple[ChannelStatistics, list[int]]:

@@ -12,7 +12,8 @@ from climseg.canonical import check_values, iso_times
 from climseg.channels import CLASSES, LABELS, MISSING_LABEL
 from climseg.errors import InputError
 from climseg.store.info import write_image, write_mask
-from climseg.store.statistics import SampleStatistics, sample_statistics
+from climseg.store.packing import StoredType
+from climseg.store.statistics import SampleStatistics, sample_packing, sample_statistics
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class StoreTask:
         folder: The unfinished store.
         origin: The input to name in an error.
         reading: Around the reading of a small block.
+        dtype: How images are stored.
     """
 
     segment: Segment
     folder: Path
     origin: str
     reading: Reading
+    dtype: StoredType = "float32"
 
 
 def write_block(task: StoreTask, block: Block) -> dict[int, SampleStatistics]:
@@ -50,9 +53,10 @@ def write_block(task: StoreTask, block: Block) -> dict[int, SampleStatistics]:
         for channel, values in zip(channels, image, strict=True):
             check_values(channel, values, time, task.origin)
         _check_mask(masks[offset], time)
-        write_image(task.folder, block.start + offset, image)
+        statistics = sample_statistics(image, masks[offset])
+        write_image(task.folder, block.start + offset, image, task.dtype, sample_packing(statistics, task.dtype))
         write_mask(task.folder, block.start + offset, masks[offset])
-        written[block.start + offset] = sample_statistics(image, masks[offset])
+        written[block.start + offset] = statistics
     return written
 
 

@@ -22,9 +22,10 @@ from climseg.channels import CHANNELS, LABELS
 from climseg.cluster import Cluster, ClusterError, in_process
 from climseg.errors import InputError
 from climseg.grid import is_periodic
-from climseg.store.info import INFO_FILE, StoreInfo
+from climseg.store.info import INFO_FILE, StoreInfo, write_packing
+from climseg.store.packing import StoredType
 from climseg.store.partial import PROGRESS_FILE, find_done, note_done, open_partial
-from climseg.store.statistics import SampleStatistics, merge_statistics
+from climseg.store.statistics import SampleStatistics, merge_statistics, sample_packing
 from climseg.store.task import StoreTask, write_block
 from climseg.unfinished import REQUEST_FILE
 
@@ -62,6 +63,7 @@ def plan_store(
     channels: Sequence[str],
     splits: Sequence[str],
     request: Mapping[str, Any],
+    dtype: StoredType = "float32",
     origin: str = "input",
 ) -> StorePlan:
     """Say what :func:`write_store` with the same arguments would do, and write nothing.
@@ -71,15 +73,15 @@ def plan_store(
     """
     check_canonical(ds, channels, origin)
     steps, step = ds.sizes["time"], bytes_per_step(ds, channels)
-    complete = read_complete(output, channels=channels, splits=splits, request=request) is not None
-    request = _whole(request, channels, splits)
+    complete = read_complete(output, channels=channels, splits=splits, request=request, dtype=dtype) is not None
+    request = _whole(request, channels, splits, dtype)
     done = range(steps) if complete else find_done(partial_path(output), request) or {}
     blocks = time_blocks(ds, channels, done)
     longest = max((block.stop - block.start for block in time_blocks(ds, channels)), default=0)
     return StorePlan(
         steps=steps,
         done=len(done),
-        store_bytes=steps * (step + ds.sizes["lat"] * ds.sizes["lon"]),
+        store_bytes=steps * (_stored_bytes(step, len(channels), dtype) + ds.sizes["lat"] * ds.sizes["lon"]),
         blocks=len(blocks),
         worker_bytes=_PROCESS + round(longest * step * (1 + _READING)),
     )
@@ -93,6 +95,7 @@ def write_store(
     channels: Sequence[str],
     splits: Sequence[str],
     request: dict[str, Any],
+    dtype: StoredType = "float32",
     cluster: Callable[[], AbstractContextManager[Cluster]] = in_process,
     reading: Reading = nullcontext,
     progress: Progress = lambda done, total: None,
@@ -108,6 +111,8 @@ def write_store(
         channels: Channel names in the order of the tensor axis.
         splits: For each time step ``train``, ``validation``, ``test`` or ``gap``.
         request: What makes this store: input files and options (JSON types). A run with another request starts afresh.
+        dtype: How images are stored; the error of the half-sized types is told by ``packing.largest_error``. Statistics
+            are those of the values before.
         cluster: Where the tasks run: a function of ``climseg.cluster``, called only if something is to do.
         reading: The context in which a task reads a small block, such as one that keeps the files of the source open.
         progress: Called with (time steps done, all time steps).
@@ -122,30 +127,33 @@ def write_store(
             the cluster failed (``ClusterError``; what is done is kept, as with any other interruption).
     """
     check_canonical(ds, channels, origin)
-    complete = read_complete(output, channels=channels, splits=splits, request=request)
-    request = _whole(request, channels, splits)
+    complete = read_complete(output, channels=channels, splits=splits, request=request, dtype=dtype)
+    request = _whole(request, channels, splits, dtype)
     if complete is not None:
         log.info("%s is complete already", output)
         return complete
 
     partial = partial_path(output.absolute())
     with sole_writer(output):
-        done = open_partial(partial, ds, channels, request)
+        done = open_partial(partial, ds, channels, request, dtype)
         try:
             blocks = time_blocks(ds, channels, done)
             if blocks:
                 labels = masks.transpose("time", "lat", "lon").variable
                 fields = ds[list(channels)].assign({LABELS: labels})
                 work = (
-                    (StoreTask(segment, partial, origin, reading), within)
+                    (StoreTask(segment, partial, origin, reading, dtype), within)
                     for segment, within in segments(fields, blocks)
                 )
                 _write_blocks(partial, work, cluster, done, lambda: progress(len(done), ds.sizes["time"]))
-            info = _describe(ds, masks, channels, splits, done, request)
+            info = _describe(ds, masks, channels, splits, done, request, dtype)
         except InputError as error:
             if not done or not isinstance(error, ClusterError):
                 shutil.rmtree(partial)  # going on with it would meet the same mistake
             raise
+        rows = [row for i in range(len(splits)) if (row := sample_packing(done[i], dtype)) is not None]
+        if rows:
+            write_packing(partial, rows)
         info.write(partial)
         partial.replace(output)
         for name in (PROGRESS_FILE, REQUEST_FILE):
@@ -154,7 +162,12 @@ def write_store(
 
 
 def read_complete(
-    output: Path, *, channels: Sequence[str], splits: Sequence[str], request: Mapping[str, Any]
+    output: Path,
+    *,
+    channels: Sequence[str],
+    splits: Sequence[str],
+    request: Mapping[str, Any],
+    dtype: StoredType = "float32",
 ) -> StoreInfo | None:
     """The store that :func:`write_store` with the same arguments would make, if it is there already.
 
@@ -166,7 +179,7 @@ def read_complete(
     if not (output / INFO_FILE).is_file():
         raise InputError(f"{output} exists and is no climseg store (no {INFO_FILE} in it); choose another output.")
     info = StoreInfo.read(output)
-    if info.request != _whole(request, channels, splits):
+    if info.request != _whole(request, channels, splits, dtype):
         raise InputError(
             f"{output} exists and was made from other input or options; choose another output or remove it."
         )
@@ -193,10 +206,20 @@ def _write_blocks(
             progress()
 
 
-def _whole(request: Mapping[str, Any], channels: Sequence[str], splits: Sequence[str]) -> dict[str, Any]:
+def _whole(
+    request: Mapping[str, Any], channels: Sequence[str], splits: Sequence[str], dtype: StoredType
+) -> dict[str, Any]:
     """The request with all that makes the store, as JSON gives it back."""
-    whole: dict[str, Any] = json.loads(json.dumps({**request, "channels": list(channels), "splits": list(splits)}))
+    # float32 goes without saying, as in the stores of format 1.
+    packed = {} if dtype == "float32" else {"dtype": dtype}
+    request = {**request, "channels": list(channels), "splits": list(splits), **packed}
+    whole: dict[str, Any] = json.loads(json.dumps(request))
     return whole
+
+
+def _stored_bytes(float32_bytes: int, channels: int, dtype: StoredType) -> int:
+    """Bytes of one image, with its scales and offsets."""
+    return float32_bytes if dtype == "float32" else float32_bytes // 2 + 2 * 4 * channels
 
 
 def _describe(
@@ -206,6 +229,7 @@ def _describe(
     splits: Sequence[str],
     done: dict[int, SampleStatistics],
     request: dict[str, Any],
+    dtype: StoredType,
 ) -> StoreInfo:
     """Merge the statistics of the training split and gather what the store says about itself."""
     statistics, class_pixels = merge_statistics(done[i] for i, s in enumerate(splits) if s == "train")
@@ -231,4 +255,5 @@ def _describe(
         class_pixels=class_pixels,
         labels=str(masks.attrs.get("definition", "labels that came with the files")),
         request=request,
+        dtype=dtype,
     )

@@ -12,6 +12,7 @@ NEEDED = {
     "inspect": ["input=x"],
     "label": ["input=x", "output=y"],
     "prepare": ["input=x", "output=y"],
+    "stage": ["data.store=x", "target=y"],
     "train": ["data.store=x"],
     "evaluate": ["checkpoint=x", "data.store=y"],
     "predict": ["checkpoint=x", "input=y", "output=z"],
