@@ -15,6 +15,9 @@ from omegaconf.errors import OmegaConfBaseException
 import climseg
 from climseg.errors import InputError, near_matches
 
+# Several runs by one command, as Hydra spells it.
+MULTIRUN: Final = ("-m", "--multirun")
+
 # Keys that have a value by default and mean something without one.
 _MAY_BE_NULL: Final = (
     "checkpoint_every.minutes",
@@ -58,12 +61,12 @@ def compose(command: str, words: list[str]) -> DictConfig:
         InputError: A word is not key=value, a key or choice is unknown, a value has the wrong type, or a needed key is
             absent; the near match or the choices are named.
     """
-    overrides = [_parse(command, _as_value(word)) for word in words]
+    overrides = [parse_word(command, _as_value(word)) for word in words]
     # Those within them too, such as labels/rivers.
     groups = [g for own in groups_of(command) for g in group_choices() if g == own or g.startswith(f"{own}/")]
     chosen = [o for o in overrides if o.key_or_group in groups]
     for override in chosen:
-        _check_choice(override)
+        _check_choice(command, override)
     _check_inner_choices(command, chosen)
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(conf_folder()), version_base="1.3"):
@@ -98,16 +101,30 @@ def _is_left_out_already(override: Override, base: DictConfig) -> bool:
     return OmegaConf.select(base, parent) is not None and OmegaConf.select(base, key) is None
 
 
-def _parse(command: str, word: str) -> Override:
-    """One word as an override; values that Hydra's grammar does not take as they are (paths) are quoted for it."""
-    if word in ("-m", "--multirun"):
-        raise InputError("several runs by one command (-m) are not part of this version; give one value per key.")
+def parse_word(command: str, word: str, *, several: bool = False) -> Override:
+    """One word as an override; values that Hydra's grammar does not take as they are (paths) are quoted for it.
+
+    Args:
+        command: Whose word it is, for the sentence of a mistake.
+        word: ``key=value``.
+        several: Whether a list of values with commas, or ``range(...)``, is taken as several values; else a comma is a
+            letter of the value, as in a path.
+
+    Raises:
+        InputError: The word is not key=value, or is a setting of Hydra, which only ``-m`` knows.
+    """
+    if word in MULTIRUN:
+        raise InputError(
+            f"{word} (several runs by one command) is for climseg train; climseg {command} takes one value per key."
+        )
     key, equals, value = word.partition("=")
     if not equals or not key:
         raise InputError(
             f"{word!r} is not key=value; for several files give a glob in quotes or a list [a.nc,b.nc]. "
             f"See climseg {command} --help."
         )
+    if is_hydra_key(key):
+        raise InputError(f"{word}: settings of Hydra are for several runs by one command, climseg train -m.")
     parser = OverridesParser.create()
     quoted = value.replace("\\", "\\\\").replace("'", "\\'")
     for attempt in (word, f"{key}='{quoted}'"):
@@ -115,9 +132,24 @@ def _parse(command: str, word: str) -> Override:
             override = parser.parse_override(attempt)
         except HydraException:
             continue
-        if not override.is_sweep_override():
+        if several or not override.is_sweep_override():
             return override
     raise InputError(f"{word!r} cannot be read as key=value; see climseg {command} --help.")
+
+
+def is_hydra_key(key: str) -> bool:
+    """Whether a key is one of Hydra itself, such as ``hydra/launcher`` or ``hydra.launcher.partition``."""
+    return key.lstrip("+~").startswith(("hydra.", "hydra/"))
+
+
+def _one_value(command: str, override: Override) -> str:
+    """What to do with several values where one is expected; nothing to say where there is no comma."""
+    value = str(override.value())
+    if "," not in value:
+        return ""
+    if command == "train":
+        return f" Several runs by one command: climseg train -m {override.key_or_group}={value}."
+    return f" climseg {command} takes one value."
 
 
 def _compose(command: str, overrides: list[Override]) -> DictConfig:
@@ -127,13 +159,13 @@ def _compose(command: str, overrides: list[Override]) -> DictConfig:
         raise InputError(f"climseg {command}: {str(error).splitlines()[0]}; see climseg {command} --help.") from error
 
 
-def _check_choice(override: Override) -> None:
+def _check_choice(command: str, override: Override) -> None:
     choices = group_choices()[override.key_or_group]
     value = str(override.value())
     if value not in choices:
         raise InputError(
             f"{override.key_or_group}={value}: no such choice{near_matches(value, choices) or '.'} "
-            f"Choices: {', '.join(choices)}."
+            f"Choices: {', '.join(choices)}.{_one_value(command, override)}"
         )
 
 
@@ -178,7 +210,9 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
     if type(default) not in kinds or value is None or default == "???":
         return
     if not _fits(default, value):
-        raise InputError(f"{key}={value}: expected {kinds[type(default)]}, such as {default}.")
+        raise InputError(
+            f"{key}={value}: expected {kinds[type(default)]}, such as {default}.{_one_value(command, override)}"
+        )
 
 
 def _fits(default: object, value: object) -> bool:

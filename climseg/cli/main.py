@@ -12,7 +12,7 @@ from typing import Final
 
 from hydra.errors import InstantiationException
 
-from climseg.cli.configuration import compose
+from climseg.cli.configuration import MULTIRUN, compose
 from climseg.cli.help import command_help, general_help
 from climseg.errors import InputError, near_matches
 
@@ -89,6 +89,9 @@ def _dispatch(arguments: list[str]) -> None:
         )
     if any(a in ("--help", "-h") for a in rest):
         print(command_help(command, rest))  # noqa: T201
+        return
+    if command == "train" and any(word in MULTIRUN for word in rest):
+        importlib.import_module("climseg.cli.sweep").run([word for word in rest if word not in MULTIRUN])
         return
     configuration = compose(command, _without_flags(rest))
     importlib.import_module(f"climseg.cli.{command}").run(configuration)

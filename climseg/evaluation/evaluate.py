@@ -11,7 +11,7 @@ from torchmetrics.classification import MulticlassConfusionMatrix
 
 from climseg.channels import CLASSES, MISSING_LABEL
 from climseg.errors import InputError
-from climseg.samples.dataset import StoreSamples
+from climseg.samples.dataset import StoreSamples, collate
 from climseg.store.info import StoreInfo
 from climseg.training.contract import Checkpoint, Contract
 
@@ -42,7 +42,7 @@ def confusion_on_store(
     done = 0
     progress(0, len(samples))
     with torch.inference_mode():
-        for batch in DataLoader(samples, batch_size=batch_size):
+        for batch in DataLoader(samples, batch_size=batch_size, collate_fn=collate):
             image = batch["image"][:, positions].to(device).contiguous(memory_format=torch.channels_last)
             confusion.update(segmenter(image).argmax(dim=1), batch["mask"].to(device))
             done += len(image)
