@@ -41,6 +41,7 @@ def run(configuration: DictConfig) -> None:
             raise SystemExit(2) from None
         raise
     last = run_dir / "last.ckpt"
+    before = last.stat().st_mtime_ns if last.exists() else None
     with sole_writer(run_dir / "run") if found.rank == 0 else nullcontext():
         try:
             trainer.fit(task, datamodule=data, ckpt_path=str(last) if last.exists() else None, weights_only=True)
@@ -51,6 +52,8 @@ def run(configuration: DictConfig) -> None:
                 raise KeyboardInterrupt from None
             raise
     if trainer.is_global_zero:
+        if before is not None and last.stat().st_mtime_ns == before:
+            log.info("%s is complete already: %d epochs, %d steps", run_dir, trainer.current_epoch, trainer.global_step)
         _report(run_dir, last)
 
 
