@@ -13,7 +13,7 @@ from climseg.errors import InputError, near_matches
 log = logging.getLogger(__name__)
 
 # Each is a module climseg.cli.benchmarks.NAME with run(configuration) -> figures.
-BENCHMARKS: Final = ("prepare", "labels")
+BENCHMARKS: Final = ("prepare", "labels", "train")
 
 
 def run(configuration: DictConfig) -> None:
