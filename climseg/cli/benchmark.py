@@ -13,7 +13,7 @@ from climseg.errors import InputError, near_matches
 log = logging.getLogger(__name__)
 
 # Each is a module climseg.cli.benchmarks.NAME with run(configuration) -> figures.
-BENCHMARKS: Final = ("prepare", "labels", "input", "scaling")
+BENCHMARKS: Final = ("prepare", "labels", "input", "train", "scaling")
 
 
 def run(configuration: DictConfig) -> None:

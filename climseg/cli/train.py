@@ -22,6 +22,7 @@ from climseg.store.info import StoreInfo
 from climseg.training.contract import Contract, contract_for_store, load_checkpoint, segmenter_for_store
 from climseg.training.last_checkpoint import Stopped
 from climseg.training.learning_rate import scaled_learning_rate
+from climseg.training.machine import keep_freed_memory
 from climseg.training.processes import Started, requeue, shared_folder, slurm_job, started
 from climseg.training.task import SegmentationTask
 
@@ -34,6 +35,7 @@ _UNFINISHED = 75
 def run(configuration: DictConfig) -> None:
     """Instantiate data, network and trainer; fit."""
     found = started()
+    keep_freed_memory()
     try:
         run_dir, trainer, task, data = _prepare(configuration, found)
     except InputError:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from climseg.errors import InputError
+from climseg.models.recompute import recomputed
 
 
 class Tiramisu(nn.Module):
@@ -25,6 +26,8 @@ class Tiramisu(nn.Module):
         kernel_size: Odd size of the first convolution and of all in dense blocks.
         dropout: Share of values dropped after each layer and transition.
         batch_norm: Whether to normalise after each convolution of a layer or transition.
+        checkpoint_activations: Whether training computes dense blocks twice instead of keeping what their gradients
+            need: less than half is kept between the passes, for up to a third more work, and the same gradients.
 
     Shape:
         (B, C, H, W) -> logits (B, K, H, W); ``stride`` divides H and W.
@@ -44,6 +47,7 @@ class Tiramisu(nn.Module):
         kernel_size: int = 5,
         dropout: float = 0.2,
         batch_norm: bool = False,
+        checkpoint_activations: bool = False,
     ) -> None:
         super().__init__()
         if min(first_filters, growth_rate, *down_layers, *up_layers) < 1:
@@ -55,6 +59,7 @@ class Tiramisu(nn.Module):
                 f"Tiramisu: {len(down_layers)} down_layers need {len(down_layers) - 1} up_layers, not {len(up_layers)}"
             )
         self.stride = 2 ** len(up_layers)
+        self.checkpoint_activations = checkpoint_activations
 
         def dense_block(channels: int, layers: int) -> _DenseBlock:
             return _DenseBlock(channels, layers, growth_rate, kernel_size, dropout, batch_norm)
@@ -91,21 +96,27 @@ class Tiramisu(nn.Module):
 
         skips = []
         for block, transition in zip(self.down_blocks, self.transitions, strict=True):
-            x = block(x)  # (B, channels + layers * growth, h, w)
+            x = self._dense(block, x)  # (B, channels + layers * growth, h, w)
             skips.append(x)
             x = transition(x)  # (B, same, h / 2, w / 2)
 
         block = self.bottom
-        x = block(x)  # (B, ..., H / stride, W / stride)
+        x = self._dense(block, x)  # (B, ..., H / stride, W / stride)
 
         for upsampling, up_block in zip(self.upsamplings, self.up_blocks, strict=True):
             added = x[:, block.in_channels :]  # only what the block before made, not what it was given
             x = torch.cat([upsampling(added), skips.pop()], dim=1)  # (B, added + skip, 2h, 2w)
             block = up_block
-            x = block(x)  # (B, ... + layers * growth, 2h, 2w)
+            x = self._dense(block, x)  # (B, ... + layers * growth, 2h, 2w)
 
         logits: Tensor = self.classifier(x)  # (B, K, H, W)
         return logits
+
+    def _dense(self, block: nn.Module, x: Tensor) -> Tensor:
+        if self.checkpoint_activations and self.training and torch.is_grad_enabled():
+            return recomputed(block, x)
+        y: Tensor = block(x)
+        return y
 
 
 class _DenseBlock(nn.Module):
