@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from climseg.channels import MISSING_LABEL
-from climseg.errors import InputError
+from climseg.losses.area import as_column, chosen_area_weights
 from climseg.losses.class_weights import class_weights
+from climseg.losses.precision import at_least_float32
 
 
 class WeightedCrossEntropy(nn.Module):
@@ -41,15 +42,10 @@ class WeightedCrossEntropy(nn.Module):
         """Return the loss of logits (B, K, H, W) for a target (B, H, W)."""
         with torch.autocast(logits.device.type, enabled=False):
             loss = F.cross_entropy(  # (B, H, W), 0 where ignored
-                logits.float(), target, self.weights, ignore_index=self.ignore_index, reduction="none"
+                at_least_float32(logits), target, self.weights, ignore_index=self.ignore_index, reduction="none"
             )
             if self.area_weights is not None:
-                if len(self.area_weights) != target.shape[-2]:
-                    raise InputError(
-                        f"loss: area weights are for {len(self.area_weights)} latitudes, but the batch has "
-                        f"{target.shape[-2]}: area_weighted needs whole fields, not tiles"
-                    )
-                loss = loss * self.area_weights[:, None]  # (B, H, W)
+                loss = loss * as_column(self.area_weights, target.shape[-2])  # (B, H, W)
             return loss.mean()
 
 
@@ -71,6 +67,4 @@ def weighted_cross_entropy(
     Raises:
         InputError: As climseg.losses.class_weights.class_weights, or if area weights are asked for but missing.
     """
-    if area_weighted and area_weights is None:
-        raise InputError("loss: area_weighted needs the area weights of the grid, and none were given")
-    return WeightedCrossEntropy(class_weights(frequencies, scheme), area_weights if area_weighted else None)
+    return WeightedCrossEntropy(class_weights(frequencies, scheme), chosen_area_weights(area_weighted, area_weights))
