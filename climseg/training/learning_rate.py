@@ -31,12 +31,12 @@ def scaled_learning_rate(lr: float, global_batch: int, reference_batch: int, rul
     """
     if rule not in RULES:
         near = near_matches(str(rule), RULES) or f"; known are {', '.join(RULES)}"
-        raise InputError(f"lr_scaling: no rule {rule!r}{near}")
+        raise InputError(f"lr_scaling.rule: no rule {rule!r}{near}")
     if not 0 < lr < math.inf:
         raise InputError(f"optimizer: lr={lr}; expected a number above 0.")
     if rule != "none" and not (global_batch >= 1 and reference_batch >= 1):
         raise InputError(
-            f"lr_scaling={rule}: global batch {global_batch}, lr_reference_batch={reference_batch}; "
+            f"lr_scaling.rule={rule}: global batch {global_batch}, lr_scaling.reference_batch={reference_batch}; "
             "expected 1 sample or more."
         )
     return lr if rule == "none" else lr * RULES[rule](global_batch / reference_batch)

@@ -27,7 +27,7 @@ def test_at_the_reference_batch_no_rule_changes_the_rate(rule: str) -> None:
         ((0.1, 8, 4, "linaer"), "no rule 'linaer'; did you mean 'linear'"),
         ((0.1, 8, 4, "cube"), "known are none, linear, sqrt"),
         ((0.1, 0, 4, "linear"), "global batch 0"),
-        ((0.1, 8, 0, "sqrt"), "lr_reference_batch=0"),
+        ((0.1, 8, 0, "sqrt"), "lr_scaling.reference_batch=0"),
         ((0.0, 8, 4, "sqrt"), "lr=0.0"),
         ((float("nan"), 8, 4, "none"), "lr=nan"),
     ],
