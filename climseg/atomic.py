@@ -25,11 +25,26 @@ def sole_writer(final: Path) -> Iterator[None]:
     """
     _check_folder(final)
     lock = final.with_name(f".{final.name}.lock")
-    with _locked(lock, final):
+    with _locked(lock, final) as file:
         try:
             yield
         finally:
             lock.unlink(missing_ok=True)
+            _held.discard(file)
+
+
+# Locks of this process. A fork, such as a loader's worker, lets go of them at once: it would keep them for some seconds
+# when its parent is killed.
+_held: set[IO[str]] = set()
+
+
+def _let_go() -> None:
+    for file in _held:
+        file.close()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _locked(lock: Path, final: Path) -> IO[str]:
@@ -44,6 +59,7 @@ def _locked(lock: Path, final: Path) -> IO[str]:
                 file.close()
                 raise InputError(f"{final} is being written by another process; wait for it, or stop it.") from error
         if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+            _held.add(file)
             return file
         file.close()  # the writer before us removed the file between our opening and locking it
 

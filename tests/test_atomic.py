@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,21 @@ def test_a_folder_or_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written here"):
         check_writable(tmp_path / "file" / "below.nc")
+
+
+def open_files() -> list[Path]:
+    return [fd.readlink() for fd in Path("/proc/self/fd").iterdir() if fd.exists()]
+
+
+def test_a_fork_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> None:
+    """A loader's worker would keep it for seconds after the training was killed."""
+    with sole_writer(tmp_path / "run"):
+        lock = tmp_path / ".run.lock"
+        child = os.fork()
+        if child == 0:
+            os._exit(int(lock in open_files()))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert lock in open_files()
 
 
 def test_two_writers_of_one_output_are_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
