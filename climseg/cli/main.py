@@ -125,6 +125,7 @@ def _quiet_libraries() -> None:
     """Show climseg's own messages and leave out hints of libraries that a user of this program cannot follow."""
     # The other processes of a training by torchrun, srun or the command itself stay silent.
     first = all(os.environ.get(name, "0") == "0" for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"))
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # remarks of DDP on settings that are as they are meant to be
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)
     for name in ("distributed", "dask_jobqueue", "tornado", "asyncio"):  # each worker process that comes and goes

@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 import torch.distributed as dist
 from pytorch_lightning.strategies import DDPStrategy
+from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
@@ -56,6 +57,13 @@ class HookedDDPStrategy(DDPStrategy):
         self._bucket_megabytes = bucket_megabytes
         self.lag: GradientLag | None = None
         self._lag_state: Mapping[str, Any] | None = None
+
+    def _setup_model(self, model: nn.Module) -> DistributedDataParallel:
+        if self.root_device.type == "cpu":
+            # Else DDP deals out the parameters to its buckets anew after the first step, and gloo sums in an order that
+            # depends on the place in a bucket: a resumed run of more than two ranks would differ in the last bits.
+            self._ddp_kwargs["find_unused_parameters"] = True
+        return super()._setup_model(model)
 
     def _register_ddp_hooks(self) -> None:
         model = self.model

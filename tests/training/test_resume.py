@@ -11,7 +11,7 @@ from climseg.cli.main import run
 
 # 12 training samples: 3 steps an epoch of 2 ranks with 2 samples, and of one with 4.
 NETWORK = ["model=tiramisu_small", "model.first_filters=8", "model.growth_rate=4", "model.dropout=0.2"]
-CASES = list(itertools.product((1, 2), (0, 2), (False, True)))
+CASES = [*itertools.product((1, 2), (0, 2), (False, True)), (4, 0, False)]
 
 
 def words(store: Path, run_dir: Path, ranks: int, workers: int, lag: bool, *more: str) -> list[str]:
@@ -43,7 +43,7 @@ def killed(train: Any, store: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """For each case the folders of an undisturbed run and of one that was killed and went on."""
     folder = tmp_path_factory.mktemp("resume")
     jobs, expected = [], []
-    for ranks, lag in itertools.product((1, 2), (False, True)):
+    for ranks, lag in dict.fromkeys((ranks, lag) for ranks, _, lag in CASES):
         jobs.append({"words": words(store, folder / f"whole-{ranks}-{lag}", ranks, 0, lag), "ranks": ranks})
         expected.append([0] * ranks)
     for number, (ranks, workers, lag) in enumerate(CASES):
