@@ -120,6 +120,8 @@ def _say_stopped(stop: Stopped, run_dir: Path, first: bool) -> None:
     """End with the exit code that tells why: 0 requeued, 75 to be started again, 143 ended from outside (SIGTERM)."""
     asked_early = stop.number == signal.SIGUSR1  # by Slurm, some time before the job's end, or by a user
     job = slurm_job() if asked_early else None
+    if job is not None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which Slurm sends to the tasks of a job that is queued again
     if first:
         log.info("%s; checkpoint: %s", stop, run_dir / "last.ckpt")
         if job is not None:

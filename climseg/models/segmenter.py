@@ -32,7 +32,8 @@ class Segmenter(nn.Module):
         periodic: Whether the grid closes in longitude; can be set later.
 
     Shape:
-        (B, C, H, W) float32 in canonical units, any H and W -> logits (B, K, H, W) float32, under autocast too.
+        (B, C, H, W) float32 in canonical units, any H and W -> logits (B, K, H, W) float32, under autocast too;
+        a network in float64 takes and gives float64.
 
     Raises:
         InputError: If the statistics do not fit or are not positive, the network has no stride, or the fields come in
@@ -79,10 +80,11 @@ class Segmenter(nn.Module):
             )
         assert fields.shape[1] == len(self.mean), f"{fields.shape[1]} channels, statistics of {len(self.mean)}"
         height, width = fields.shape[-2:]
-        x = (fields.float() - self.mean[:, None, None]) / self.std[:, None, None]  # (B, C, H, W)
+        dtype = torch.promote_types(fields.dtype, torch.float32)
+        x = (fields.to(dtype) - self.mean[:, None, None]) / self.std[:, None, None]  # (B, C, H, W)
         x, north, west = self._pad(x)  # (B, C, H', W'), multiples of the stride
         logits: Tensor = self.network(x)  # (B, K, H', W')
-        return logits[..., north : north + height, west : west + width].float()  # (B, K, H, W)
+        return logits[..., north : north + height, west : west + width].to(dtype)  # (B, K, H, W)
 
     def _pad(self, x: Tensor) -> tuple[Tensor, int, int]:
         """Return the padded fields and the numbers of rows and columns put before the first ones."""

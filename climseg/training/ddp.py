@@ -59,9 +59,10 @@ class HookedDDPStrategy(DDPStrategy):
         self._lag_state: Mapping[str, Any] | None = None
 
     def _setup_model(self, model: nn.Module) -> DistributedDataParallel:
-        if self.root_device.type == "cpu":
+        if self.root_device.type == "cpu" and self._comm_hook != "powersgd":
             # Else DDP deals out the parameters to its buckets anew after the first step, and gloo sums in an order that
             # depends on the place in a bucket: a resumed run of more than two ranks would differ in the last bits.
+            # The all-reduce that this adds comes in between those of PowerSGD, which resumes inexactly anyway.
             self._ddp_kwargs["find_unused_parameters"] = True
         return super()._setup_model(model)
 

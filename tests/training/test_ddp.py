@@ -23,6 +23,7 @@ HOOKS = ("fp16", "bf16", "powersgd")
 # No dropout and no batch normalisation, which see the samples of their own rank alone.
 NETWORK = ["model=tiramisu_small", "model.first_filters=8", "model.growth_rate=4", "model.batch_norm=false"]
 STEPS = 20
+DOUBLE = "trainer.precision=64-true"
 
 
 def words(store: Path, run_dir: Path, ranks: int, *more: str) -> list[str]:
@@ -44,7 +45,8 @@ def words(store: Path, run_dir: Path, ranks: int, *more: str) -> list[str]:
 def shared(train: Any, store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folders of runs of two ranks: with every optimiser, with every hook, with gradient lag."""
     folder: Path = tmp_path_factory.mktemp("ddp")
-    jobs = [words(store, folder / name, 2, f"optimizer={name}") for name in OPTIMIZERS]
+    jobs = [words(store, folder / name, 2, f"optimizer={name}", DOUBLE) for name in OPTIMIZERS]
+    jobs += [words(store, folder / "float32", 2)]
     jobs += [words(store, folder / name, 2, f"comm_hook={name}") for name in HOOKS]
     jobs += [words(store, folder / "lag", 2, *PLAIN_SGD, "gradient_lag=true")]
     assert train([{"words": job, "ranks": 2} for job in jobs]) == [[0, 0]] * len(jobs)
@@ -52,6 +54,7 @@ def shared(train: Any, store: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def largest_difference(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
+    assert a.keys() == b.keys()
     return max(float((a[name] - b[name]).abs().max()) for name in a)
 
 
@@ -59,13 +62,19 @@ def largest_difference(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -
 def test_two_ranks_train_as_one_with_the_same_global_batch(
     shared: Path, store: Path, tmp_path: Path, weights: Any, optimizer: str
 ) -> None:
-    assert run(words(store, tmp_path, 1, f"optimizer={optimizer}")) == 0
-    assert largest_difference(weights(tmp_path), weights(shared / optimizer)) < 1e-6
+    """In float64: in float32 LAMB makes 9e-6 of the rounding of gradients near 0, which it divides by themselves."""
+    assert run(words(store, tmp_path, 1, f"optimizer={optimizer}", DOUBLE)) == 0
+    assert largest_difference(weights(tmp_path), weights(shared / optimizer)) < 1e-9
+
+
+def test_two_ranks_train_as_one_in_float32(shared: Path, store: Path, tmp_path: Path, weights: Any) -> None:
+    assert run(words(store, tmp_path, 1)) == 0
+    assert largest_difference(weights(tmp_path), weights(shared / "float32")) < 1e-6
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_communication_hook_acts_on_the_cpu_and_changes_little(shared: Path, weights: Any, hook: str) -> None:
-    difference = largest_difference(weights(shared / "adamw"), weights(shared / hook))
+    difference = largest_difference(weights(shared / "float32"), weights(shared / hook))
     assert 0 < difference < 0.1  # 20 steps of at most 0.002
 
 

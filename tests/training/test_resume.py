@@ -51,7 +51,9 @@ def killed(train: Any, store: Path, tmp_path_factory: pytest.TempPathFactory) ->
         # In the middle of an epoch, in the first step of one, in the last step of one.
         jobs += [job | {"kill_at": (4, 3, 5, 2)[number % 4]}, job]
         expected += [[-signal.SIGKILL] * ranks, [0] * ranks]
-    assert train(jobs) == expected
+    for codes, wanted in zip(train(jobs), expected, strict=True):
+        # The others may die of the first one's death before they come to their own.
+        assert codes == wanted or (codes[0] == wanted[0] < 0 and 0 not in codes)
     return folder
 
 
