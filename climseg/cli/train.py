@@ -48,6 +48,9 @@ def run(configuration: DictConfig) -> None:
         try:
             trainer.fit(task, datamodule=data, ckpt_path=str(last) if last.exists() else None, weights_only=True)
         except Stopped as stop:
+            if found.rank and not found.by:
+                # Lightning started this process, and kills the first one within seconds when another code comes.
+                raise SystemExit(0) from None
             _say_stopped(stop, run_dir, trainer.is_global_zero)
         except SystemExit:
             if trainer.interrupted:  # Lightning ends the process with 1 on Ctrl-C

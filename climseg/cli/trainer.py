@@ -12,9 +12,10 @@ from lightning_fabric.plugins.environments.cluster_environment import ClusterEnv
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 from omegaconf import DictConfig, OmegaConf
-from pytorch_lightning.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint
+from pytorch_lightning.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, WeightAveraging
 from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.plugins import MixedPrecision
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from climseg.cli.training_bar import TrainingBar
 from climseg.errors import InputError
@@ -94,8 +95,11 @@ def _environment(found: Started) -> list[ClusterEnvironment]:
 def _callbacks(configuration: DictConfig, run_dir: Path, times: list[str]) -> list[Callback]:
     bar = [TrainingBar()] if sys.stderr.isatty() and os.environ.get("LOCAL_RANK", "0") == "0" else []
     decay = configuration.ema_decay
-    # Before those that write checkpoints: they then hold the averaged weights.
-    average = [] if decay is None else [EMAWeightAveraging(decay=decay)]
+    # Before those that write checkpoints: they then hold the averaged weights. Not EMAWeightAveraging, whose formula
+    # also moves what never changes, such as the channels' statistics: 101325 by 0.5 with a decay of 0.999.
+    average = (
+        [] if decay is None else [WeightAveraging(multi_avg_fn=get_ema_multi_avg_fn(decay))]  # type: ignore[no-untyped-call]
+    )
     return [
         *bar,
         *average,

@@ -38,7 +38,9 @@ def _without_counting(norms: list[_BatchNorm]) -> Iterator[None]:
     """
     before = [(norm.momentum, norm.num_batches_tracked) for norm in norms]
     for norm in norms:
-        norm.momentum, norm.num_batches_tracked = 0.0, None
+        # A copy, not None, which SyncBatchNorm refuses.
+        count = norm.num_batches_tracked
+        norm.momentum, norm.num_batches_tracked = 0.0, None if count is None else count.clone()
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from torch.utils.data import DataLoader
 
 from climseg.errors import InputError
@@ -89,7 +88,10 @@ class StoreDataModule(pl.LightningDataModule):
                 f"{self.train_samples.store} holds the share of one of {self._nodes} nodes, but the training runs on "
                 f"{self.trainer.num_nodes}; stage it anew for that number, or train on the whole store."
             )
-        return Place(rank % (processes // self._nodes), processes // self._nodes)
+        if self._nodes == 1:
+            return Place(rank, processes)
+        # Not by the global rank: srun may deal the ranks out to the nodes in turn.
+        return Place(self.trainer.local_rank, processes // self._nodes)
 
     def _loader(self, samples: StoreSamples, order: Any, batch_size: int) -> DataLoader[Sample]:
         return DataLoader(
@@ -98,7 +100,7 @@ class StoreDataModule(pl.LightningDataModule):
             sampler=order,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
-            pin_memory=torch.cuda.is_available(),
+            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
             collate_fn=collate,
         )
 

@@ -85,7 +85,10 @@ class HookedDDPStrategy(DDPStrategy):
             self._check_powersgd(model)
             return partial(powerSGD_hook, PowerSGDState(process_group=None, start_powerSGD_iter=10))
         hooks = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}
-        return partial(hooks.get(str(self._comm_hook), default_hooks.allreduce_hook), None)  # type: ignore[arg-type]
+        # A process group does one thing after the other. In that of all the rest, whatever the ranks tell each other in
+        # the next step would wait for the lagged gradients, and nothing of their exchange would be hidden.
+        group = dist.new_group() if self._lagged else None
+        return partial(hooks.get(str(self._comm_hook), default_hooks.allreduce_hook), group)  # type: ignore[arg-type]
 
     def _check_powersgd(self, model: DistributedDataParallel) -> None:
         """On gloo, PowerSGD mixes up the all-reduces of several buckets (seen with torch 2.14)."""

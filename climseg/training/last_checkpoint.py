@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.callbacks import Checkpoint
 
 _ASKS_TO_STOP: Final = (signal.SIGUSR1, signal.SIGTERM)
 _Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -29,7 +29,7 @@ class Stopped(Exception):  # noqa: N818 - no error
         self.step = step
 
 
-class LastCheckpoint(Callback):
+class LastCheckpoint(Checkpoint):
     """Writes a checkpoint after every epoch, every so many minutes or steps, and when a signal asks to stop.
 
     The handler of a signal only notes it: ranks get theirs at different moments. At the end of each optimiser step all
@@ -38,6 +38,9 @@ class LastCheckpoint(Callback):
 
     A checkpoint is written between optimiser steps only, and not after the last batch of an epoch, where the one of
     the epoch follows.
+
+    It must stand behind all other callbacks in the Trainer's list, so that the checkpoint of an epoch holds what they
+    know of that epoch, such as the best score so far. A Checkpoint for Lightning, because it moves those to the end.
 
     Args:
         path: The file.
@@ -103,8 +106,9 @@ class LastCheckpoint(Callback):
 
 def _largest(trainer: pl.Trainer, *numbers: int) -> list[int]:
     """The largest of each number over all ranks."""
+    if trainer.world_size == 1:
+        return list(numbers)
     values = torch.tensor(numbers, device=trainer.strategy.root_device)
-    if trainer.world_size > 1:
-        torch.distributed.all_reduce(values, op=torch.distributed.ReduceOp.MAX)
+    torch.distributed.all_reduce(values, op=torch.distributed.ReduceOp.MAX)
     largest: list[int] = values.tolist()
     return largest

@@ -128,9 +128,13 @@ def requeue(job: str) -> None:
     Raises:
         InputError: Slurm refuses.
     """
-    result = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, timeout=120, check=False)
-    if result.returncode:
-        raise InputError(f"Slurm does not requeue job {job} ({result.stderr.strip()}); submit it again.")
+    try:
+        result = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True, timeout=120, check=False)
+        refusal = result.stderr.strip() if result.returncode else None
+    except (OSError, subprocess.TimeoutExpired) as error:  # in a container there is no scontrol
+        refusal = str(error)
+    if refusal is not None:
+        raise InputError(f"Slurm does not requeue job {job} ({refusal}); submit it again.")
 
 
 def _is_batch_job(environment: Mapping[str, str]) -> bool:

@@ -1,5 +1,6 @@
 """The Lightning module: one step, one confusion matrix, one contract."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -68,7 +69,7 @@ class SegmentationTask(pl.LightningModule):
         self.max_steps = max_steps
         # Summed over batches and ranks, divided once per epoch: the IoU of the whole split, not a mean of batch means.
         self.confusion = MulticlassConfusionMatrix(num_classes=len(CLASSES), ignore_index=MISSING_LABEL)
-        self.validation_loss = MeanMetric()
+        self.validation_loss = MeanMetric(nan_strategy=math.nan)  # its own default leaves such batches out
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         """Logits (B, K, H, W) of images (B, C, H, W)."""
@@ -156,10 +157,13 @@ class SegmentationTask(pl.LightningModule):
 def _total_steps(trainer: pl.Trainer, max_steps: int | None) -> int:
     """Optimiser steps of the whole training.
 
-    Not Lightning's estimate, which makes the loaders to count their batches: a resumed run does not yet know then from
-    where on they shall read.
+    Not Lightning's estimate where there is a data module: it makes the loaders to count their batches, and a resumed
+    run does not yet know then from where on they shall read.
     """
-    batches: int = trainer.datamodule.batches_per_epoch  # type: ignore[attr-defined]
+    data = trainer.datamodule  # type: ignore[attr-defined]
+    if data is None:  # loaders of their own, as in a benchmark
+        return int(trainer.estimated_stepping_batches)
+    batches: int = data.batches_per_epoch
     limit = trainer.limit_train_batches
     batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
     steps = -(-batches // trainer.accumulate_grad_batches) * max(1, trainer.max_epochs or 1)

@@ -53,10 +53,15 @@ def test_it_says_what_is_there_how_fast_it_came_and_what_was_left_out(
         assert "all there and verified already" in caplog.text
 
 
-def test_a_network_trains_from_a_staged_share(store: Path, tmp_path: Path) -> None:
-    assert run(["stage", f"data.store={store}", f"target={tmp_path / 'local'}", "node=1", "nodes=2"]) == 0
-    words = [f"data.store={tmp_path / 'local'}", f"run_dir={tmp_path / 'run'}", "model=tiramisu_small"]
-    assert run(["train", *words, "trainer.max_epochs=1"]) == 0
+def test_a_network_trains_from_a_staged_store_on_as_many_nodes_as_it_was_staged_for(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for nodes, code in ((1, 0), (2, 2)):
+        folder = tmp_path / str(nodes)
+        assert run(["stage", f"data.store={store}", f"target={folder}", "node=0", f"nodes={nodes}"]) == 0
+        words = [f"data.store={folder}", f"run_dir={folder / 'run'}", "model=tiramisu_small", "trainer.max_epochs=1"]
+        assert run(["train", *words]) == code
+    assert "holds the share of one of 2 nodes, but the training runs on 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["node=0"], ["nodes=2"], ["node=a", "nodes=b"]])

@@ -3,6 +3,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from climseg.models.build import build_network
 from climseg.models.recompute import recomputed
@@ -21,11 +22,13 @@ def gradients(network: nn.Module) -> dict[str, torch.Tensor]:
     return {name: p.grad.clone() for name, p in network.named_parameters()}
 
 
-@pytest.mark.parametrize("batch_norm", [False, True])
+@pytest.mark.parametrize("norm", [None, "BatchNorm2d", "SyncBatchNorm"])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_gradients_and_statistics_are_those_without_checkpointing(dropout: float, batch_norm: bool) -> None:
+def test_gradients_and_statistics_are_those_without_checkpointing(dropout: float, norm: str | None) -> None:
     torch.manual_seed(0)
-    usual = build_network(SMALL | {"dropout": dropout, "batch_norm": batch_norm}, 4, 3)
+    usual = build_network(SMALL | {"dropout": dropout, "batch_norm": norm is not None}, 4, 3)
+    if norm == "SyncBatchNorm":  # as Lightning does on GPUs
+        usual = nn.SyncBatchNorm.convert_sync_batchnorm(usual)
     saving = copy.deepcopy(usual)
     saving.checkpoint_activations = True
     for _ in range(2):
@@ -33,7 +36,7 @@ def test_gradients_and_statistics_are_those_without_checkpointing(dropout: float
         assert all(torch.equal(found[name], expected[name]) for name in expected)
     state = saving.state_dict()
     assert all(torch.equal(state[name], value) for name, value in usual.state_dict().items())
-    assert all(norm.momentum == 0.1 for norm in saving.modules() if isinstance(norm, nn.BatchNorm2d))
+    assert all(norm.momentum == 0.1 for norm in saving.modules() if isinstance(norm, _BatchNorm))
 
 
 def test_dropout_differs_from_step_to_step() -> None:

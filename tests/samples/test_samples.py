@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from climseg.samples.augment import roll_longitudes
 from climseg.samples.data_module import StoreDataModule
 from climseg.samples.dataset import StoreSamples
 from climseg.store.info import StoreInfo
+from climseg.store.stage import stage_store
 
 
 def test_a_sample_is_a_float_image_and_an_integer_mask_of_its_time_step(store: Path, atmosphere: xr.Dataset) -> None:
@@ -60,3 +62,24 @@ def test_every_training_sample_comes_once_per_epoch_with_and_without_workers(sto
 def test_a_batch_size_of_nothing_is_refused(store: Path) -> None:
     with pytest.raises(InputError, match="batch_size=0"):
         StoreDataModule(store, batch_size=0)
+
+
+@pytest.mark.parametrize("node_of_rank", [(0, 0, 1, 1), (0, 1, 0, 1)])  # srun --distribution=block and =cyclic
+def test_the_ranks_of_each_node_share_out_what_it_holds(
+    store: Path, tmp_path: Path, node_of_rank: tuple[int, ...]
+) -> None:
+    for node in (0, 1):
+        stage_store(store, tmp_path / str(node), node=node, nodes=2)
+    seen = []
+    for rank, node in enumerate(node_of_rank):
+        data = StoreDataModule(tmp_path / str(node), batch_size=1)
+        data.trainer = SimpleNamespace(  # type: ignore[assignment]
+            global_rank=rank,
+            local_rank=node_of_rank[:rank].count(node),
+            world_size=4,
+            num_nodes=2,
+            strategy=SimpleNamespace(root_device=torch.device("cpu")),
+        )
+        batches = [int(batch["index"][0]) for batch in data.val_dataloader()]
+        seen += [index for step, index in enumerate(batches) if data.real_samples(step)]
+    assert sorted(seen) == StoreInfo.read(store).indices("validation")

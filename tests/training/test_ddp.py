@@ -188,3 +188,22 @@ def test_a_hook_that_is_unknown_or_does_not_work_is_refused(
     several = ["trainer.strategy=ddp", "comm_hook=powersgd", "bucket_megabytes=0.01"]
     assert run(words(store, tmp_path, 1, *several)) == 2
     assert "travel in several buckets of 0.01 MB" in capsys.readouterr().err
+
+
+def test_with_lag_nothing_waits_for_the_gradients_under_way(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a process group one thing comes after the other."""
+    of_gradients, of_numbers, all_reduce = set(), set(), torch.distributed.all_reduce
+
+    def noted(tensor: torch.Tensor, *arguments: Any, group: Any = None, **options: Any) -> Any:
+        if tensor.is_floating_point():  # Lightning's own whole numbers come before the first step
+            chosen = of_gradients if tensor.numel() > 1 else of_numbers
+            chosen.add(torch.distributed.group.WORLD if group is None else group)
+        return all_reduce(tensor, *arguments, group=group, **options)
+
+    monkeypatch.setattr("torch.distributed.all_reduce", noted)
+    assert run([*words(store, tmp_path, 1, "gradient_lag=true"), "trainer.max_steps=2"]) == 0
+    assert of_gradients
+    assert of_numbers
+    assert not of_gradients & of_numbers

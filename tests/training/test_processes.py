@@ -1,9 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from climseg.errors import InputError
-from climseg.training.processes import Started, devices_and_nodes, shared_folder, slurm_job, started
+from climseg.training.processes import Started, devices_and_nodes, requeue, shared_folder, slurm_job, started
 
 # What srun sets for a step of 8 tasks on 2 nodes (Slurm 22.05).
 STEP = {
@@ -79,3 +80,13 @@ def test_all_processes_of_a_job_take_the_same_folder_also_after_a_requeue() -> N
 def test_torchrun_without_a_shared_store_needs_the_folder_by_name() -> None:
     with pytest.raises(InputError, match=r"run_dir=\.\.\. must be given"):
         shared_folder("runs/now", started(TORCHRUN), TORCHRUN)
+
+
+def test_a_job_that_cannot_be_queued_again_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"does not requeue job 17 .*scontrol.*; submit it again"):
+        requeue("17")
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho no such job >&2\nexit 1\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    with pytest.raises(InputError, match=r"does not requeue job 17 \(no such job\)"):
+        requeue("17")

@@ -9,7 +9,7 @@ import torch
 
 from climseg.cli.main import run
 
-# 12 training samples: 3 steps an epoch of 2 ranks with 2 samples, and of one with 4.
+# 10 training samples: 2 steps an epoch of 2 ranks with 2 samples, and of one with 4.
 NETWORK = ["model=tiramisu_small", "model.first_filters=8", "model.growth_rate=4", "model.dropout=0.2"]
 CASES = [*itertools.product((1, 2), (0, 2), (False, True)), (4, 0, False)]
 
@@ -48,7 +48,7 @@ def killed(train: Any, store: Path, tmp_path_factory: pytest.TempPathFactory) ->
         expected.append([0] * ranks)
     for number, (ranks, workers, lag) in enumerate(CASES):
         job = {"words": words(store, folder / f"{ranks}-{workers}-{lag}", ranks, workers, lag), "ranks": ranks}
-        # In the middle of an epoch, in the first step of one, in the last step of one.
+        # In the first step of an epoch or in the last, of the second epoch or of the third.
         jobs += [job | {"kill_at": (4, 3, 5, 2)[number % 4]}, job]
         expected += [[-signal.SIGKILL] * ranks, [0] * ranks]
     for codes, wanted in zip(train(jobs), expected, strict=True):
@@ -98,20 +98,25 @@ def test_every_step_is_one_to_go_on_from(
     assert rows(tmp_path / "whole") == rows(tmp_path / "run")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGUSR1, 75), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("ranks", [1, 2])
+STOPS = list(itertools.product((1, 2), ((signal.SIGUSR1, 75), (signal.SIGTERM, 143))))
+
+
 def test_all_ranks_stop_together_when_one_is_asked_to(
-    train: Any, store: Path, tmp_path: Path, weights: Any, number: int, code: int, ranks: int
+    train: Any, killed: Path, store: Path, tmp_path: Path, weights: Any
 ) -> None:
-    whole = words(store, tmp_path / "whole", ranks, 0, False)
-    job = {"words": words(store, tmp_path / "run", ranks, 0, False, "checkpoint_every.steps=null"), "ranks": ranks}
-    asked = job | {"kill_at": 4, "signal": int(number)}
-    assert train([{"words": whole, "ranks": ranks}, asked]) == [[0] * ranks, [code] * ranks]
-    stopped = torch.load(tmp_path / "run" / "last.ckpt", weights_only=True)
-    assert stopped["global_step"] == 5  # the step that was under way is done
-    assert train([job]) == [[0] * ranks]
-    expected, found = weights(tmp_path / "whole"), weights(tmp_path / "run")
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    folders = [tmp_path / f"{ranks}-{code}" for ranks, (_, code) in STOPS]
+    jobs = [
+        {"words": words(store, folder, ranks, 0, False, "checkpoint_every.steps=null"), "ranks": ranks}
+        for folder, (ranks, _) in zip(folders, STOPS, strict=True)
+    ]
+    asked = [job | {"kill_at": 4, "signal": int(number)} for job, (_, (number, _)) in zip(jobs, STOPS, strict=True)]
+    assert train(asked) == [[code] * ranks for ranks, (_, code) in STOPS]
+    for folder in folders:  # the step that was under way is done
+        assert torch.load(folder / "last.ckpt", weights_only=True)["global_step"] == 5
+    assert train(jobs) == [[0] * ranks for ranks, _ in STOPS]
+    for folder, (ranks, _) in zip(folders, STOPS, strict=True):
+        expected, found = weights(killed / f"whole-{ranks}-False"), weights(folder)
+        assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
 def test_a_run_that_is_complete_says_so(store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+from climseg.cli.configuration import compose
 from climseg.cli.main import run
+from climseg.cli.train import _task
 from climseg.errors import InputError
 from climseg.evaluation.evaluate import confusion_on_store
 from climseg.evaluation.scores import scores_from_confusion
 from climseg.store.info import StoreInfo
 from climseg.training.checkpoint_io import AtomicCheckpointIO
-from climseg.training.contract import load_checkpoint
+from climseg.training.contract import contract_for_store, load_checkpoint
 
 
 def count_of_training_samples(store: Path) -> int:
@@ -96,12 +98,15 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing_under_its_name(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_loss_that_is_not_a_number_stops_the_training(
+def test_a_loss_that_is_not_a_number_stops_the_training_and_names_the_batch(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=2", "optimizer.lr=1e12"]
     assert run(words) == 2
-    assert re.search("the training loss is (nan|inf) in epoch [12]; lower optimizer.lr", capsys.readouterr().err)
+    said = re.search("the training loss is (?:nan|inf) for the batch of (.*); lower optimiz", capsys.readouterr().err)
+    assert said
+    info = StoreInfo.read(store)
+    assert set(said[1].split(", ")) <= {info.times[i] for i in info.indices("train")}
 
 
 def test_two_processes_train_together_from_the_command_line(store: Path, tmp_path: Path) -> None:
@@ -132,3 +137,30 @@ def test_the_same_seed_gives_the_same_weights(store: Path, tmp_path: Path) -> No
         assert run([*words, "trainer.max_epochs=1", "seed=4"]) == 0
         states.append(torch.load(tmp_path / name / "last.ckpt", weights_only=True)["state_dict"])
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+def test_the_checkpoint_of_an_epoch_knows_the_score_of_that_epoch(store: Path, tmp_path: Path) -> None:
+    """Otherwise a resumed run would take a worse epoch for the best one."""
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=1"]
+    assert run(words) == 0
+    callbacks = torch.load(tmp_path / "last.ckpt", weights_only=True)["callbacks"]
+    (best,) = (state for name, state in callbacks.items() if name.startswith("ModelCheckpoint"))
+    assert float(best["best_model_score"]) == pytest.approx(float(epochs(tmp_path)[-1]["val/iou_mean"]))
+
+
+def test_averaging_the_weights_leaves_the_statistics_of_the_channels(store: Path, tmp_path: Path) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.max_epochs=4", "ema_decay=0.9"]
+    assert run([*words, "data.batch_size=1"]) == 0
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+    statistics = StoreInfo.read(store).statistics
+    assert torch.equal(state["segmenter.mean"], torch.tensor(statistics.mean))
+    assert torch.equal(state["segmenter.std"], torch.tensor(statistics.std))
+
+
+def test_a_validation_loss_that_is_not_a_number_is_not_left_out(store: Path) -> None:
+    configuration = compose("train", [f"data.store={store}"])
+    info = StoreInfo.read(store)
+    task = _task(configuration, info, contract_for_store(info, dict(configuration.model)), 1)
+    for loss in (1.0, float("nan"), 2.0):
+        task.validation_loss.update(torch.tensor(loss), 2)
+    assert torch.isnan(task.validation_loss.compute())
