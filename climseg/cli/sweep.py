@@ -5,11 +5,8 @@ ranks of a distributed run never enter the sweep (lightning#2727, #5512, #11300)
 not end the others. With ``hydra/launcher=submitit_slurm`` the runs are jobs of Slurm.
 """
 
-import csv
 import itertools
-import json
 import logging
-import math
 import os
 import re
 import shlex
@@ -33,20 +30,25 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from climseg.atomic import atomic_file, sole_writer
-from climseg.channels import CLASS_ABBREVIATIONS
+from climseg.atomic import sole_writer
 from climseg.cli.configuration import compose, conf_folder, is_hydra_key, parse_word
 from climseg.cli.json_file import write_json
+from climseg.cli.sweep_summary import (
+    DONE,
+    FAILED,
+    OUTCOME,
+    PREEMPTED,
+    STOPPED,
+    read_outcome,
+    summary_row,
+    summary_table,
+    write_summary,
+)
 from climseg.errors import InputError
 
 log = logging.getLogger(__name__)
-
-_OUTCOME: Final = "outcome.json"  # in the folder of each run: how it ended
-_DONE, _FAILED, _STOPPED, _PREEMPTED, _NOT_BEGUN = "done", "failed", "stopped", "preempted", "not begun"
 
 # Where the sweep's files lie is said by run_dir; the rest keeps Hydra from writing logs and settings of its own.
 _SETTINGS: Final = (
@@ -98,11 +100,11 @@ def run(words: list[str]) -> None:
                 log.warning("runs that were handed to a batch system go on there; end them with its own command")
             raise
         finally:
-            rows = [_row(folder, words) for folder, words in sweep.runs.items()]
-            _write(rows, sweep.folder / "summary.csv")
-            Console(markup=False, highlight=False).print(_table(rows))
+            rows = [summary_row(folder, words) for folder, words in sweep.runs.items()]
+            write_summary(rows, sweep.folder / "summary.csv")
+            Console(markup=False, highlight=False).print(summary_table(rows))
             log.info("table: %s", sweep.folder / "summary.csv")
-    amiss = [row for row in rows if row["state"] != _DONE]
+    amiss = [row for row in rows if row["state"] != DONE]
     if amiss:
         raise InputError(
             f"{len(amiss)} of {len(rows)} runs are not done; the table names them. To do those alone: the same command "
@@ -142,7 +144,7 @@ def plan(words: list[str]) -> Sweep:
             "-m makes several runs, but no key has several values; put commas between them, as in "
             "model=tiramisu_small,deeplabv3plus_small."
         )
-    if not resume and any((run_folder / name).exists() for run_folder in runs for name in (_OUTCOME, "last.ckpt")):
+    if not resume and any((run_folder / name).exists() for run_folder in runs for name in (OUTCOME, "last.ckpt")):
         raise InputError(
             f"{folder} holds a sweep already; choose another run_dir, or go on with it: run_dir={folder} resume=true."
         )
@@ -254,8 +256,8 @@ def _train(configuration: DictConfig) -> None:
     """One run, called by Hydra's launcher in this process or, by submitit, in each task of a job."""
     settings = HydraConfig.get()
     folder = Path(settings.sweep.dir) / _folder_name(settings.job.override_dirname)
-    before = _outcome(folder)
-    if before.get("state") == _DONE:
+    before = read_outcome(folder)
+    if before.get("state") == DONE:
         log.info("done before: %s", folder.name)
         return
     words = [*settings.overrides.task, f"run_dir={_quoted(str(folder))}"]
@@ -263,14 +265,14 @@ def _train(configuration: DictConfig) -> None:
         words.append("resume=true")
     log.info("run %d: %s", settings.job.num + 1, folder.name)
     began = time.monotonic()
-    outcome: dict[str, Any] = {"command": shlex.join(["climseg", "train", *words]), "state": _STOPPED}
+    outcome: dict[str, Any] = {"command": shlex.join(["climseg", "train", *words]), "state": STOPPED}
     try:
         command = [sys.executable, "-m", "climseg", "train", *words]
         outcome |= run_to_end(command, Path(settings.runtime.cwd), _failure_mark(folder))
     finally:
         outcome["seconds"] = before.get("seconds", 0.0) + time.monotonic() - began
         if os.environ.get("SLURM_PROCID", "0") == "0":  # every task of a job comes by here
-            write_json(folder / _OUTCOME, outcome)
+            write_json(folder / OUTCOME, outcome)
 
 
 def _failure_mark(folder: Path) -> Path | None:
@@ -324,8 +326,8 @@ def run_to_end(command: list[str], where: Path, failed: Path | None = None) -> d
         _kill_group(process)  # ranks that the first one left behind
         if failed is not None:
             failed.touch()
-        return {"state": _FAILED, "exit_code": code}
-    return {"state": _PREEMPTED if told else _DONE, "exit_code": 0}
+        return {"state": FAILED, "exit_code": code}
+    return {"state": PREEMPTED if told else DONE, "exit_code": 0}
 
 
 def _wait(process: subprocess.Popen[bytes], failed: Path | None) -> int:
@@ -353,57 +355,3 @@ def _end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _outcome(folder: Path) -> dict[str, Any]:
-    """How a run ended; empty if it did not."""
-    file = folder / _OUTCOME
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return found
-
-
-def _row(folder: Path, words: str) -> dict[str, Any]:
-    """A line of the summary: the epoch of the best mean IoU speaks for a run."""
-    outcome = _outcome(folder)
-    row: dict[str, Any] = {"overrides": words, "state": outcome.get("state", _NOT_BEGUN), "epochs": 0}
-    table = folder / "metrics.csv"
-    epochs: list[dict[str, str]] = []
-    if table.exists():
-        with table.open(newline="", encoding="utf-8") as file:
-            epochs = list(csv.DictReader(file))
-    row["epochs"] = int(epochs[-1]["epoch"]) if epochs else 0
-    # The last line may be cut short where a run was killed.
-    validated = [epoch for epoch in epochs if math.isfinite(float(epoch.get("val/iou_mean") or "nan"))]
-    best = max(validated, key=lambda epoch: float(epoch["val/iou_mean"]), default={})
-    for name in ("mean", *(c.lower() for c in CLASS_ABBREVIATIONS)):
-        row[f"iou_{name}"] = best.get(f"val/iou_{name}", "")
-    row["last_loss"] = epochs[-1]["train/loss_epoch"] if epochs else ""
-    row["minutes"] = round(outcome["seconds"] / 60, 2) if outcome else ""
-    row["run_dir"] = str(folder)
-    return row
-
-
-def _write(rows: Sequence[dict[str, Any]], output: Path) -> None:
-    with atomic_file(output) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(
-        title=f"{len(rows)} runs", caption="IoU: of the epoch with the best mean", box=box.SIMPLE, pad_edge=False
-    )
-    table.add_column("run", overflow="fold")
-    table.add_column("state", no_wrap=True)
-    for heading in ("epochs", "IoU", *CLASS_ABBREVIATIONS, "loss", "min"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        scores = [_number(row[f"iou_{name}"], "{:.3f}") for name in ("mean", *(c.lower() for c in CLASS_ABBREVIATIONS))]
-        loss, minutes = _number(row["last_loss"], "{:.4f}"), _number(row["minutes"], "{:.1f}")
-        table.add_row(row["overrides"], row["state"], str(row["epochs"]), *scores, loss, minutes)
-    return table
-
-
-def _number(value: object, form: str) -> str:
-    return "" if value == "" else form.format(float(str(value)))

@@ -30,7 +30,7 @@ def test_an_installed_wheel_works_from_any_folder(tmp_path: Path) -> None:
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert "model = tiramisu_small | deeplabv3plus" in result.stdout
+    assert "model = tiramisu_small | deepcam | deeplabv3plus" in result.stdout
     where = subprocess.run(
         [sys.executable, "-P", "-c", "import climseg; print(climseg.__file__)"],
         cwd=tmp_path,
