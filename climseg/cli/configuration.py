@@ -9,7 +9,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 import climseg
@@ -25,6 +25,18 @@ _MAY_BE_NULL: Final = (
     "labels.cyclones.tracks.max_degrees",
     "labels.cyclones.tracks.max_km_per_day",
 )
+
+# Keys without a value by default, and an example of what they take: it says the type.
+_EXAMPLES: Final = {
+    "run_dir": "runs/first",
+    "comm_hook": "fp16",
+    "checkpoint_every.steps": 500,
+    "bucket_megabytes": 50.0,
+    "ema_decay": 0.999,
+    "node": 0,
+    "nodes": 2,
+    "scheduler.warmup_steps": 400,
+}
 
 
 def conf_folder() -> Path:
@@ -203,16 +215,20 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
         )
     if value is None and key in _MAY_BE_NULL:
         return
+    if default is None and value is not None:
+        default = _EXAMPLES.get(key)
     if value == "" or (value is None and default is not None):
         raise InputError(
             f"{key}= is empty; expected {kinds.get(type(default), 'a value')}. See climseg {command} --help."
         )
+    if isinstance(default, ListConfig) and not isinstance(value, list):
+        example = str(list(default) or [value]).replace(" ", "").replace("'", "")
+        raise InputError(f"{key}={value}: expected a list, such as {example}.{_one_value(command, override)}")
     if type(default) not in kinds or value is None or default == "???":
         return
     if not _fits(default, value):
-        raise InputError(
-            f"{key}={value}: expected {kinds[type(default)]}, such as {default}.{_one_value(command, override)}"
-        )
+        example = "" if isinstance(default, bool) else f", such as {default}"
+        raise InputError(f"{key}={value}: expected {kinds[type(default)]}{example}.{_one_value(command, override)}")
 
 
 def _fits(default: object, value: object) -> bool:

@@ -30,6 +30,9 @@ COMMANDS: Final = (
     "benchmark",
 )
 
+# Variables in which schedulers number the processes.
+_RANKS: Final = ("RANK", "SLURM_PROCID", "LOCAL_RANK")
+
 # What the operating system says of a place that a user named.
 _USER_ERRNOS: Final = (
     errno.ENOSPC,
@@ -90,11 +93,22 @@ def _dispatch(arguments: list[str]) -> None:
     if any(a in ("--help", "-h") for a in rest):
         print(command_help(command, rest))  # noqa: T201
         return
+    _check_ranks()
     if command == "train" and any(word in MULTIRUN for word in rest):
         importlib.import_module("climseg.cli.sweep").run([word for word in rest if word not in MULTIRUN])
         return
     configuration = compose(command, _without_flags(rest))
     importlib.import_module(f"climseg.cli.{command}").run(configuration)
+
+
+def _check_ranks() -> None:
+    """Refuse numbers of a process that are none: Lightning reads them when it is imported."""
+    for name in _RANKS:
+        value = os.environ.get(name, "0")
+        if not value.isdecimal():
+            raise InputError(
+                f"{name}={value!r} in the environment: expected the whole number of this process; unset it."
+            )
 
 
 def _without_flags(words: list[str]) -> list[str]:
@@ -124,7 +138,7 @@ def _mistake(error: BaseException) -> str | None:
 def _quiet_libraries() -> None:
     """Show climseg's own messages and leave out hints of libraries that a user of this program cannot follow."""
     # The other processes of a training by torchrun, srun or the command itself stay silent.
-    first = all(os.environ.get(name, "0") == "0" for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"))
+    first = all(os.environ.get(name, "0") == "0" for name in _RANKS)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # remarks of DDP on settings that are as they are meant to be
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("climseg").setLevel(logging.INFO if first else logging.WARNING)

@@ -18,18 +18,21 @@ from climseg.cli.trainer import build_trainer
 from climseg.errors import InputError
 from climseg.grid import area_weights
 from climseg.samples.data_module import StoreDataModule
-from climseg.store.info import StoreInfo
+from climseg.store.info import INFO_FILE, StoreInfo
 from climseg.training.contract import Contract, contract_for_store, load_checkpoint, segmenter_for_store
 from climseg.training.last_checkpoint import Stopped
 from climseg.training.learning_rate import scaled_learning_rate
 from climseg.training.machine import keep_freed_memory
 from climseg.training.processes import Started, requeue, shared_folder, slurm_job, started
+from climseg.training.resumable import check_resumable
 from climseg.training.task import SegmentationTask
 
 log = logging.getLogger(__name__)
 
 # "Try again later" (sysexits.h): the training is not done, and its checkpoint is there.
 _UNFINISHED = 75
+# A terabyte: more than any device holds, and far below where the number of bytes overflows.
+_MOST_BUCKET_MEGABYTES = 2**20
 
 
 def run(configuration: DictConfig) -> None:
@@ -83,6 +86,8 @@ def _prepare(configuration: DictConfig, found: Started) -> tuple[Path, pl.Traine
     record = LambdaCallback(on_train_start=save_configuration)
     trainer = build_trainer(configuration, found, run_dir, info.times, [record])
     task = _task(configuration, info, contract, trainer.world_size)
+    if (run_dir / "last.ckpt").exists():
+        check_resumable(run_dir / "last.ckpt", task)
     count = sum(p.numel() for p in task.segmenter.parameters())
     name = contract.network["_target_"].rsplit(".", 1)[-1]
     log.info(
@@ -151,12 +156,26 @@ def _check_numbers(configuration: DictConfig) -> None:
     """Refuse what Lightning takes and makes nothing of, or refuses late."""
     if not 0 <= configuration.seed < 2**32:
         raise InputError(f"seed={configuration.seed}: expected 0 to {2**32 - 1}.")
+    if not 0 <= configuration.data.seed < 2**32:
+        raise InputError(f"data.seed={configuration.data.seed}: expected 0 to {2**32 - 1}.")
+    batches = configuration.trainer.accumulate_grad_batches
+    if batches < 1:
+        raise InputError(f"trainer.accumulate_grad_batches={batches}: expected 1 or more.")
     if configuration.trainer.max_epochs == 0 or configuration.trainer.max_steps == 0:
         raise InputError("trainer.max_epochs and trainer.max_steps must not be 0: that trains nothing.")
+    if configuration.trainer.max_steps < -1:
+        raise InputError(
+            f"trainer.max_steps={configuration.trainer.max_steps}: expected 1 or more, or -1 for no limit."
+        )
     every = configuration.checkpoint_every
     for name, value in (("minutes", every.minutes), ("steps", every.steps)):
         if value is not None and value <= 0:
             raise InputError(f"checkpoint_every.{name}={value}: expected more than 0, or null for no such limit.")
+    megabytes = configuration.bucket_megabytes
+    if megabytes is not None and not 0 < megabytes <= _MOST_BUCKET_MEGABYTES:
+        raise InputError(
+            f"bucket_megabytes={megabytes}: expected more than 0 and at most {_MOST_BUCKET_MEGABYTES}, or null for 25."
+        )
     if configuration.ema_decay is not None and not 0 < configuration.ema_decay < 1:
         raise InputError(f"ema_decay={configuration.ema_decay}: expected a share between 0 and 1, such as 0.999.")
 
@@ -166,6 +185,8 @@ def _check_run_dir(run_dir: Path, resume: bool, contract: Contract) -> None:
     last = run_dir / "last.ckpt"
     if run_dir.exists() and not run_dir.is_dir():
         raise InputError(f"run_dir={run_dir} is a file; name a folder.")
+    if (run_dir / INFO_FILE).exists():
+        raise InputError(f"run_dir={run_dir} is a store; name another folder.")
     if not last.exists():
         if resume:
             log.info("%s holds no run yet; a new one begins", run_dir)
@@ -174,16 +195,21 @@ def _check_run_dir(run_dir: Path, resume: bool, contract: Contract) -> None:
         raise InputError(
             f"{run_dir} holds a run already (last.ckpt); choose another run_dir, or go on with it: resume=true."
         )
-    before = load_checkpoint(last).contract
-    if (before.network, before.channels, before.lat, before.lon) != (
-        contract.network,
-        contract.channels,
-        contract.lat,
-        contract.lon,
-    ):
+    try:
+        before = load_checkpoint(last).contract
+    except InputError as error:
+        raise InputError(f"{error} To begin anew, move it away or choose another run_dir.") from error
+    if _weights(before.network) != _weights(contract.network):
+        raise InputError(f"{run_dir} was trained with another network; give the same model, or another run_dir.")
+    if (before.channels, before.lat, before.lon) != (contract.channels, contract.lat, contract.lon):
         raise InputError(
-            f"{run_dir} was trained with another network or store; give the same ones, or another run_dir."
+            f"{run_dir} was trained on another grid or other channels; give its store, or another run_dir."
         )
+
+
+def _weights(network: dict[str, object]) -> dict[str, object]:
+    """The arguments of a network on which its weights depend."""
+    return {name: value for name, value in network.items() if name != "checkpoint_activations"}
 
 
 def _run_dir(configuration: DictConfig, found: Started) -> Path:

@@ -96,7 +96,7 @@ def stage_store(
         InputError: The source is no whole store, or lacks a file; the target holds something else, is too small, or
             does not keep what is written.
     """
-    _check(source, target, node, nodes, threads)
+    _check(source, target, node, nodes, seed, threads)
     info = StoreInfo.read(source)
     description = (source / INFO_FILE).read_bytes()
     shard = Shard(node, nodes, seed, share_out(info, node, nodes, seed), hashlib.sha256(description).hexdigest())
@@ -116,13 +116,17 @@ def stage_store(
     return Staged(shard, left_out, sum(file.size for file in missing), seconds)
 
 
-def _check(source: Path, target: Path, node: int, nodes: int, threads: int) -> None:
+def _check(source: Path, target: Path, node: int, nodes: int, seed: int, threads: int) -> None:
     if not 0 <= node < nodes:
         raise InputError(f"node={node}, nodes={nodes}: expected a node from 0 on that is less than nodes.")
+    if seed < 0:
+        raise InputError(f"seed={seed}: expected 0 or more.")
     if threads < 1:
         raise InputError(f"threads={threads}: expected at least 1.")
     if target.resolve() == source.resolve():
         raise InputError(f"target={target} is the store itself; name another folder.")
+    if source.resolve() in target.resolve().parents:
+        raise InputError(f"target={target} lies within the store {source}; name a folder outside of it.")
     if target.exists() and not target.is_dir():
         raise InputError(f"target={target} is a file; name a folder.")
     if read_shard(source) is not None:

@@ -6,6 +6,7 @@ Means and standard deviations are buffers of the network and travel with its wei
 
 import hashlib
 import platform
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
@@ -117,6 +118,18 @@ def _read_contract(stored: dict[str, Any]) -> Contract:
     return contract
 
 
+def _check_sums(path: Path) -> None:
+    """Compare the file's parts with the sums that it holds of them (CRC-32); torch does not, and would take any bits.
+
+    Raises:
+        zipfile.BadZipFile: A part is another than was written, or the file is no checkpoint at all.
+    """
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(damaged)
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint ready to predict: network in evaluation mode on the CPU, contract, and the file's SHA-256."""
@@ -140,6 +153,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     if not path.is_file():
         raise InputError(f"{path}: no such checkpoint; 'climseg train' leaves best.ckpt and last.ckpt in its run_dir.")
     try:
+        _check_sums(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for a file that is no checkpoint
         raise InputError(

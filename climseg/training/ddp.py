@@ -41,7 +41,7 @@ class HookedDDPStrategy(DDPStrategy):
         **options: Any,
     ) -> None:
         if comm_hook is not None and comm_hook not in COMM_HOOKS:
-            near = near_matches(comm_hook, COMM_HOOKS) or "."
+            near = near_matches(str(comm_hook), COMM_HOOKS) or "."
             raise InputError(f"comm_hook={comm_hook}: no such hook{near} Known: {', '.join(COMM_HOOKS)}, null.")
         if comm_hook == "powersgd" and gradient_lag:
             # PowerSGD's later all-reduces start when its first one is through: at another moment on each rank, in

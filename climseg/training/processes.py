@@ -39,16 +39,16 @@ def started(environment: Mapping[str, str] = os.environ) -> Started:
 
     Raises:
         InputError: A Slurm job of several tasks runs the command without ``srun``: it would wait for the others for
-            ever. Or the tasks are spread unevenly over the nodes.
+            ever. Or the tasks are spread unevenly over the nodes. Or a number that a scheduler sets is absent or none.
     """
     if "SLURM_STEP_NUM_TASKS" in environment and _is_batch_job(environment):
-        tasks, nodes = int(environment["SLURM_STEP_NUM_TASKS"]), int(environment.get("SLURM_STEP_NUM_NODES", "1"))
+        tasks, nodes = _number(environment, "SLURM_STEP_NUM_TASKS"), _number(environment, "SLURM_STEP_NUM_NODES", "1")
         if tasks % nodes:
             raise InputError(
                 f"srun started {tasks} tasks on {nodes} nodes; expected as many on each: give --ntasks-per-node."
             )
-        return Started("srun", int(environment["SLURM_PROCID"]), tasks, tasks // nodes)
-    if int(environment.get("SLURM_NTASKS", "1")) > 1 and _is_batch_job(environment):
+        return Started("srun", _number(environment, "SLURM_PROCID"), tasks, tasks // nodes)
+    if _number(environment, "SLURM_NTASKS", "1") > 1 and _is_batch_job(environment):
         raise InputError(
             f"the Slurm job has {environment['SLURM_NTASKS']} tasks, but the command runs once; start it with 'srun "
             "climseg train ...', or ask for one task."
@@ -56,24 +56,32 @@ def started(environment: Mapping[str, str] = os.environ) -> Started:
     if "TORCHELASTIC_RUN_ID" in environment:
         return Started(
             "torchrun",
-            int(environment["RANK"]),
-            int(environment["WORLD_SIZE"]),
-            int(environment["LOCAL_WORLD_SIZE"]),
+            _number(environment, "RANK"),
+            _number(environment, "WORLD_SIZE"),
+            _number(environment, "LOCAL_WORLD_SIZE"),
         )
     # Lightning numbers the processes that it starts itself; their number is that of the devices.
-    return Started(rank=int(environment.get("LOCAL_RANK", "0")))
+    return Started(rank=_number(environment, "LOCAL_RANK", "0"))
 
 
 def devices_and_nodes(
-    devices: int | str | list[int], nodes: int | str, found: Started
+    devices: int | str | list[int],
+    nodes: int | str,
+    found: Started,
+    environment: Mapping[str, str] = os.environ,
 ) -> tuple[int | str | list[int], int]:
     """The numbers of devices per node and of nodes to train with: ``auto`` takes what the scheduler gave.
 
     Raises:
         InputError: The scheduler gave other numbers (lightning issue 20391: the processes left over would idle, or
-            all wait for some that never come).
+            all wait for some that never come). Or several nodes are asked for and nothing says where they meet.
     """
     if not found.by:
+        if nodes not in ("auto", 1) and "MASTER_ADDR" not in environment:
+            raise InputError(
+                f"trainer.num_nodes={nodes}, but neither srun nor torchrun started this process, so it would wait for "
+                "the other nodes for ever; start it with one of them on each node, or give trainer.num_nodes=1."
+            )
         return devices, 1 if nodes == "auto" else int(nodes)
     per_node = found.per_node if devices in ("auto", -1, "-1") else _count(devices)
     nodes = found.nodes if nodes == "auto" else int(nodes)
@@ -135,6 +143,17 @@ def requeue(job: str) -> None:
         refusal = str(error)
     if refusal is not None:
         raise InputError(f"Slurm does not requeue job {job} ({refusal}); submit it again.")
+
+
+def _number(environment: Mapping[str, str], name: str, default: str = "") -> int:
+    """A whole number from the environment."""
+    value = environment.get(name, default)
+    if not value.isdecimal():
+        raise InputError(
+            f"{name}={value!r} in the environment: expected a whole number, as srun and torchrun set it; unset what "
+            "was set by hand."
+        )
+    return int(value)
 
 
 def _is_batch_job(environment: Mapping[str, str]) -> bool:

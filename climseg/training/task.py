@@ -114,14 +114,27 @@ class SegmentationTask(pl.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Optimiser and schedule from their factories."""
+        optimizer = self.new_optimizer()
+        scheduler = self.make_scheduler(optimizer, _total_steps(self.trainer, self.max_steps))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def new_optimizer(self) -> Optimizer:
+        """The optimiser before the first step.
+
+        Raises:
+            InputError: It does not take the settings.
+        """
         try:
             optimizer = self.make_optimizer(self.segmenter.parameters())
         except ValueError as error:  # torch's optimisers refuse negative rates and the like so
             raise InputError(f"optimizer: {error}.") from error
         for group in optimizer.param_groups:
             group["lr"] *= self.learning_rate_factor
-        scheduler = self.make_scheduler(optimizer, _total_steps(self.trainer, self.max_steps))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+            if group["lr"] > torch.finfo(torch.float32).max:
+                raise InputError(
+                    f"optimizer: a learning rate of {group['lr']}; expected a number that float32 can hold."
+                )
+        return optimizer
 
     def optimizer_step(
         self,

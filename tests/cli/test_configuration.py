@@ -93,6 +93,10 @@ def test_general_help_names_every_command() -> None:
         (["predict", "input=x"], r"needs checkpoint=\.\.\. and output="),
         (["predict", "a.nc"], "'a.nc' is not key=value"),
         (["train", "data.store=x", "data.batch_size=four"], "data.batch_size=four: expected a whole number"),
+        (["train", "data.store=x", "checkpoint_every.steps=1.5"], "steps=1.5: expected a whole number, such as 500"),
+        (["train", "data.store=x", "ema_decay=often"], "ema_decay=often: expected a number, such as 0.999"),
+        (["train", "data.store=x", "run_dir=[a]"], "expected text, such as runs/first"),
+        (["train", "data.store=x", "model.down_layers=5"], r"=5: expected a list, such as \[2,2,2,3\]"),
         (["train", "data.store=x", "resume=3"], "resume=3: expected true or false"),
         (["predict", "checkpoint=x", "input=y", "output=z", "regrid=maybe"], "expected true or false"),
         (["prepare", "input=x", "output=y", "workers=4"], r"did you mean 'cluster\.workers'"),
@@ -142,3 +146,11 @@ def test_a_list_of_files_stays_a_list() -> None:
 def test_help_and_version_succeed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == run(["predict", "--help"]) == run(["--version"]) == run([]) == 0
     assert "climseg predict" in capsys.readouterr().out
+
+
+def test_a_rank_that_is_no_number_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "first")
+    assert run(["train", "data.store=x"]) == 2
+    assert "RANK='first' in the environment: expected the whole number of this process" in capsys.readouterr().err

@@ -251,6 +251,10 @@ def test_what_does_not_fit_is_refused(store: Path, tmp_path: Path) -> None:
         stage_store(tmp_path / "local", tmp_path / "further")
     with pytest.raises(InputError, match="is the store itself"):
         stage_store(store, store)
+    with pytest.raises(InputError, match="lies within the store"):
+        stage_store(store, store / "image" / "mine")
+    with pytest.raises(InputError, match="seed=-1: expected 0 or more"):
+        stage_store(store, tmp_path / "other", seed=-1)
     with pytest.raises(InputError, match="expected a node from 0 on that is less than nodes"):
         stage_store(store, tmp_path / "other", node=2, nodes=2)
     with pytest.raises(InputError, match="use as many nodes at most"):

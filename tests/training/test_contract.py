@@ -77,6 +77,15 @@ def test_what_is_no_climseg_checkpoint_is_refused(run_dir: Path, content: Any, t
         load_checkpoint(save(content, tmp_path / "new.ckpt"))
 
 
+def test_one_changed_byte_is_noticed(run_dir: Path, tmp_path: Path) -> None:
+    content = bytearray((run_dir / "last.ckpt").read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged = tmp_path / "damaged.ckpt"
+    damaged.write_bytes(content)
+    with pytest.raises(InputError, match="not a readable checkpoint"):
+        load_checkpoint(damaged)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -63,7 +63,9 @@ def test_fewer_devices_than_the_scheduler_gave_are_refused_with_both_numbers(dev
 
 def test_without_a_scheduler_the_numbers_stay() -> None:
     assert devices_and_nodes("auto", "auto", Started()) == ("auto", 1)
-    assert devices_and_nodes(2, 3, Started()) == (2, 3)
+    assert devices_and_nodes(2, 3, Started(), {"MASTER_ADDR": "first"}) == (2, 3)
+    with pytest.raises(InputError, match="num_nodes=3, but neither srun nor torchrun started"):
+        devices_and_nodes(2, 3, Started(), {})
 
 
 def test_all_processes_of_a_job_take_the_same_folder_also_after_a_requeue() -> None:
@@ -90,3 +92,10 @@ def test_a_job_that_cannot_be_queued_again_says_why(monkeypatch: pytest.MonkeyPa
     (tmp_path / "scontrol").chmod(0o755)
     with pytest.raises(InputError, match=r"does not requeue job 17 \(no such job\)"):
         requeue("17")
+
+
+def test_a_number_that_is_none_is_refused_by_its_name() -> None:
+    with pytest.raises(InputError, match="SLURM_NTASKS='two' in the environment: expected a whole number"):
+        started({"SLURM_NTASKS": "two"})
+    with pytest.raises(InputError, match="RANK='' in the environment"):
+        started({"TORCHELASTIC_RUN_ID": "1"})

@@ -62,8 +62,53 @@ def test_a_run_of_another_network_does_not_go_on_and_is_left_as_it_is(
     assert run(words) == 0
     before = (tmp_path / "config.yaml").read_text()
     assert run([*words, "resume=true", "model.growth_rate=8"]) == 2
-    assert "was trained with another network or store" in capsys.readouterr().err
+    assert "was trained with another network" in capsys.readouterr().err
+    assert run([*words, "resume=true", "optimizer=sgd"]) == 2
+    assert "was trained with another optimizer" in capsys.readouterr().err
+    assert run([*words, "resume=true", "optimizer.lr=0.5"]) == 2
+    assert "the run has the learning rate (optimizer.lr, lr_scaling, global batch) 0.002" in capsys.readouterr().err
+    assert run([*words, "resume=true", "optimizer.weight_decay=0.5"]) == 2
+    assert "the run has the optimizer.weight_decay 0.0001, not 0.5" in capsys.readouterr().err
     assert (tmp_path / "config.yaml").read_text() == before
+
+
+def test_a_damaged_checkpoint_is_refused_with_what_to_do(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "last.ckpt").write_bytes(b"cut")
+    assert run(["train", f"data.store={store}", f"run_dir={tmp_path}", "resume=true"]) == 2
+    assert "To begin anew, move it away or choose another run_dir" in capsys.readouterr().err
+
+
+def test_checkpointing_of_activations_may_change_in_a_run(store: Path, tmp_path: Path) -> None:
+    words = ["train", f"data.store={store}", f"run_dir={tmp_path}", "trainer.limit_train_batches=1"]
+    assert run([*words, "trainer.max_epochs=1"]) == 0
+    assert run([*words, "trainer.max_epochs=2", "resume=true", "model.checkpoint_activations=true"]) == 0
+    assert [int(e["epoch"]) for e in epochs(tmp_path)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("bucket_megabytes=-1", "bucket_megabytes=-1: expected more than 0"),
+        ("trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches=0: expected 1 or more"),
+        ("trainer.max_steps=-5", "trainer.max_steps=-5: expected 1 or more, or -1"),
+        ("data.seed=-1", "data.seed=-1: expected 0 to 4294967295"),
+        ("optimizer.lr=1e300", "expected a number that float32 can hold"),
+    ],
+)
+def test_a_number_that_means_nothing_is_refused(
+    word: str, sentence: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", f"data.store={store}", f"run_dir={tmp_path / 'run'}", word]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_folder_of_the_store_is_no_folder_for_a_run(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", f"data.store={store}", f"run_dir={store}"]) == 2
+    assert "is a store; name another folder" in capsys.readouterr().err
 
 
 def test_a_mistake_found_late_leaves_the_record_of_the_run(
