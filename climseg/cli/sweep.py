@@ -47,6 +47,7 @@ from climseg.cli.sweep_summary import (
     write_summary,
 )
 from climseg.errors import InputError
+from climseg.training.processes import UNFINISHED
 
 log = logging.getLogger(__name__)
 
@@ -322,6 +323,8 @@ def run_to_end(command: list[str], where: Path, failed: Path | None = None) -> d
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+    if code == UNFINISHED:
+        return {"state": PREEMPTED, "exit_code": code}
     if code != 0:
         _kill_group(process)  # ranks that the first one left behind
         if failed is not None:

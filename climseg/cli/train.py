@@ -23,14 +23,12 @@ from climseg.training.contract import Contract, contract_for_store, load_checkpo
 from climseg.training.last_checkpoint import Stopped
 from climseg.training.learning_rate import scaled_learning_rate
 from climseg.training.machine import keep_freed_memory
-from climseg.training.processes import Started, requeue, shared_folder, slurm_job, started
+from climseg.training.processes import UNFINISHED, Started, requeue, shared_folder, slurm_job, started
 from climseg.training.resumable import check_resumable
 from climseg.training.task import SegmentationTask
 
 log = logging.getLogger(__name__)
 
-# "Try again later" (sysexits.h): the training is not done, and its checkpoint is there.
-_UNFINISHED = 75
 # A terabyte: more than any device holds, and far below where the number of bytes overflows.
 _MOST_BUCKET_MEGABYTES = 2**20
 
@@ -138,7 +136,7 @@ def _say_stopped(stop: Stopped, run_dir: Path, first: bool) -> None:
         else:
             log.info("to go on: the same command with resume=true run_dir=%s", run_dir)
     if job is None:
-        raise SystemExit(_UNFINISHED if asked_early else 128 + stop.number)
+        raise SystemExit(UNFINISHED if asked_early else 128 + stop.number)
     raise SystemExit(0)
 
 

@@ -9,6 +9,8 @@ from typing import Final
 
 from climseg.errors import InputError
 
+# Exit code of a training that was asked to stop: "try again later" (sysexits.h).
+UNFINISHED: Final = 75
 _RUN_DIR: Final = "CLIMSEG_RUN_DIR"
 
 
