@@ -53,6 +53,13 @@ def run(configuration: DictConfig) -> None:
                 # Lightning started this process, and kills the first one within seconds when another code comes.
                 raise SystemExit(0) from None
             _say_stopped(stop, run_dir, trainer.is_global_zero)
+        except RuntimeError as error:
+            if trainer.world_size > 1 and _lost_another(error):
+                raise InputError(
+                    f"another process of this training ended, so this one cannot go on; see its message, then go on "
+                    f"with resume=true run_dir={run_dir}."
+                ) from error
+            raise
         except SystemExit:
             if trainer.interrupted:  # Lightning ends the process with 1 on Ctrl-C
                 raise KeyboardInterrupt from None
@@ -138,6 +145,11 @@ def _say_stopped(stop: Stopped, run_dir: Path, first: bool) -> None:
     if job is None:
         raise SystemExit(UNFINISHED if asked_early else 128 + stop.number)
     raise SystemExit(0)
+
+
+def _lost_another(error: RuntimeError) -> bool:
+    """Whether an error of PyTorch says that the connection to another process broke off; gloo's have no class."""
+    return isinstance(error, torch.distributed.DistError) or "gloo/transport" in str(error)
 
 
 def _report(run_dir: Path, last: Path) -> None:

@@ -59,11 +59,14 @@ class LastCheckpoint(Checkpoint):
         self._written = time.monotonic()
         self._handlers: dict[signal.Signals, _Handler] = {}
 
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Take the signals, so that one that comes before the first step ends the run after that step."""
+        self._take_signals()
+
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Take the signals."""
+        """Take them again: Lightning has put its own handler before ours since."""
         self._written = time.monotonic()
-        for number in _ASKS_TO_STOP:
-            self._handlers[number] = signal.signal(number, self._note)
+        self._take_signals()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -91,6 +94,11 @@ class LastCheckpoint(Checkpoint):
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
+
+    def _take_signals(self) -> None:
+        for number in _ASKS_TO_STOP:
+            before = signal.signal(number, self._note)
+            self._handlers.setdefault(number, before)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._asked = max(self._asked, number)  # SIGTERM wins: who ends a job does not want it requeued

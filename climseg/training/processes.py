@@ -11,6 +11,8 @@ from climseg.errors import InputError
 
 # Exit code of a training that was asked to stop: "try again later" (sysexits.h).
 UNFINISHED: Final = 75
+# More processes than that bring a machine down before any of them trains.
+_MOST_PER_CORE: Final = 8
 _RUN_DIR: Final = "CLIMSEG_RUN_DIR"
 
 
@@ -76,13 +78,19 @@ def devices_and_nodes(
 
     Raises:
         InputError: The scheduler gave other numbers (lightning issue 20391: the processes left over would idle, or
-            all wait for some that never come). Or several nodes are asked for and nothing says where they meet.
+            all wait for some that never come). Or several nodes are asked for and nothing says where they meet, or
+            far more processes than there are cores.
     """
     if not found.by:
         if nodes not in ("auto", 1) and "MASTER_ADDR" not in environment:
             raise InputError(
                 f"trainer.num_nodes={nodes}, but neither srun nor torchrun started this process, so it would wait for "
                 "the other nodes for ever; start it with one of them on each node, or give trainer.num_nodes=1."
+            )
+        most = _MOST_PER_CORE * (os.cpu_count() or 1)
+        if isinstance(devices, int) and devices > most:
+            raise InputError(
+                f"trainer.devices={devices}: expected at most {most} processes on the {os.cpu_count()} cores here."
             )
         return devices, 1 if nodes == "auto" else int(nodes)
     per_node = found.per_node if devices in ("auto", -1, "-1") else _count(devices)

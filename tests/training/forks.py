@@ -3,7 +3,7 @@
 Usage: python forks.py JOBS.json   (a list of {"words", "ranks", "kill_at", "signal"}); writes the exit codes, negative
 for a signal, as one JSON list per job. Without "ranks" above 1 a job has one process; others are told of each other as
 torchrun does. "kill_at" is a batch, counted from the start of that process, in whose middle the signal is sent: SIGKILL
-to all ranks, others to the first.
+to all ranks or to those of "killed", others to the first.
 """
 
 import json
@@ -50,12 +50,13 @@ def _child(job: dict[str, object], rank: int, ranks: int, port: int) -> None:
         }
     kill_at = job.get("kill_at")
     number = int(str(job.get("signal", int(signal.SIGKILL))))
+    killed = job.get("killed", range(ranks) if number == signal.SIGKILL else [0])
     batches = 0
     step = SegmentationTask.training_step
 
     def training_step(task: SegmentationTask, batch: object, batch_idx: int) -> object:
         nonlocal batches
-        if batches == kill_at and (rank == 0 or number == signal.SIGKILL):
+        if batches == kill_at and rank in killed:  # type: ignore[operator]
             os.kill(os.getpid(), number)
         batches += 1
         return step(task, batch, batch_idx)  # type: ignore[arg-type]

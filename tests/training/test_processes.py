@@ -99,3 +99,8 @@ def test_a_number_that_is_none_is_refused_by_its_name() -> None:
         started({"SLURM_NTASKS": "two"})
     with pytest.raises(InputError, match="RANK='' in the environment"):
         started({"TORCHELASTIC_RUN_ID": "1"})
+
+
+def test_more_processes_than_a_machine_bears_are_refused() -> None:
+    with pytest.raises(InputError, match=r"trainer\.devices=100000: expected at most \d+ processes"):
+        devices_and_nodes(100_000, 1, Started())

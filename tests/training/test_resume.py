@@ -125,3 +125,10 @@ def test_a_run_that_is_complete_says_so(store: Path, tmp_path: Path, caplog: pyt
     caplog.clear()
     assert run(arguments) == 0
     assert "is complete already: 1 epoch" in caplog.text
+
+
+def test_a_rank_whose_neighbour_dies_ends_with_a_sentence_and_not_with_a_bug(
+    train: Any, store: Path, tmp_path: Path
+) -> None:
+    job = {"words": words(store, tmp_path, 2, 0, False), "ranks": 2, "kill_at": 2, "killed": [1]}
+    assert train([job]) == [[2, -signal.SIGKILL]]
