@@ -26,6 +26,9 @@ _MAY_BE_NULL: Final = (
     "labels.cyclones.tracks.max_km_per_day",
 )
 
+# Numbers in some choices that are "auto" in others.
+_MAY_BE_AUTO: Final = ("trainer.devices", "trainer.num_nodes")
+
 # Keys without a value by default, and an example of what they take: it says the type.
 _EXAMPLES: Final = {
     "run_dir": "runs/first",
@@ -226,7 +229,7 @@ def _check_key(command: str, override: Override, base: DictConfig, groups: list[
         raise InputError(f"{key}={value}: expected a list, such as {example}.{_one_value(command, override)}")
     if type(default) not in kinds or value is None or default == "???":
         return
-    if not _fits(default, value):
+    if not _fits(default, value) and not (value == "auto" and key in _MAY_BE_AUTO):
         example = "" if isinstance(default, bool) else f", such as {default}"
         raise InputError(f"{key}={value}: expected {kinds[type(default)]}{example}.{_one_value(command, override)}")
 
@@ -240,7 +243,7 @@ def _fits(default: object, value: object) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, int):
-        return isinstance(value, int) or value == "auto"  # trainer.devices=auto
+        return isinstance(value, int)
     return isinstance(value, int | float)
 
 

@@ -30,7 +30,7 @@ def scaled_learning_rate(lr: float, global_batch: int, reference_batch: int, rul
         InputError: An unknown rule, a batch below 1, or a learning rate not above 0.
     """
     if rule not in RULES:
-        near = near_matches(str(rule), RULES) or f"; known are {', '.join(RULES)}"
+        near = near_matches(str(rule), RULES) or f"; known are {', '.join(RULES)}."
         raise InputError(f"lr_scaling.rule: no rule {rule!r}{near}")
     if not 0 < lr < math.inf:
         raise InputError(f"optimizer: lr={lr}; expected a number above 0.")

@@ -88,9 +88,11 @@ class EpochReport(pl.Callback):
             if new:
                 writer.writeheader()
             writer.writerow(row)
-        scores = " ".join(f"{c} {metrics[f'val/iou_{c.lower()}']:.3f}" for c in CLASS_ABBREVIATIONS)
+        scores = "IoU " + " ".join(f"{c} {metrics[f'val/iou_{c.lower()}']:.3f}" for c in CLASS_ABBREVIATIONS)
+        if "val/iou_mean" not in trainer.callback_metrics:
+            scores = "not validated"
         last = trainer.max_epochs if trainer.max_epochs and trainer.max_epochs > 0 else "?"
-        log.info("epoch %d/%s  loss %.5f  IoU %s  (%.0f s)", row["epoch"], last, loss, scores, seconds)
+        log.info("epoch %d/%s  loss %.5f  %s  (%.0f s)", row["epoch"], last, loss, scores, seconds)
 
     def state_dict(self) -> dict[str, Any]:
         """The sum so far, which is the same on all ranks."""
