@@ -160,7 +160,7 @@ def test_the_benchmark_shows_three_machines_up_to_27360_gpus(
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("scaling.gpus=4", "expected numbers of GPUs, such as"),
+        ("scaling.gpus=4", "expected a list, such as [1,4"),
         ("scaling.gpus=[0]", "expected numbers of GPUs"),
         ("scaling.step_seconds=0", "expected a number above 0"),
         ("scaling.backward_share=2", "expected a share, 0 to 1"),
