@@ -41,7 +41,7 @@ def build_trainer(
     Raises:
         InputError: Numbers of devices or processes contradict each other, or a setting has no value that it may have.
     """
-    on_gpu = configuration.trainer.accelerator not in ("cpu",) and torch.cuda.is_available()
+    on_gpu = configuration.trainer.accelerator != "cpu" and torch.cuda.is_available()
     asked = OmegaConf.to_container(configuration.trainer)
     assert isinstance(asked, dict)
     devices, nodes = devices_and_nodes(asked["devices"], asked["num_nodes"], found)

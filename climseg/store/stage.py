@@ -32,6 +32,7 @@ from typing import IO, Final
 import numpy as np
 
 from climseg.atomic import partial_path
+from climseg.blocks import Progress
 from climseg.errors import InputError
 from climseg.store.info import INFO_FILE, SPLITS, StoreInfo, file_dtype, image_chunk, mask_chunk, packing_files
 from climseg.store.shard import SHARD_FILE, Shard, read_shard, share_out
@@ -76,7 +77,7 @@ def stage_store(
     nodes: int = 1,
     seed: int = 0,
     threads: int = 8,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
 ) -> Staged:
     """Copy the share of one node; what is there and verified is not copied again.
 

@@ -3,7 +3,6 @@
 from functools import partial
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import hydra
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from climseg.channels import CHANNELS, LABELS
+from climseg.cli.benchmarks.files import made_files
 from climseg.cli.benchmarks.grid import global_grid
 from climseg.cli.fields import plain
 from climseg.cli.progress import progress_bar
@@ -22,7 +22,6 @@ from climseg.samples.benchmark import Comparison, compare_readings
 from climseg.store.other_readings import write_uncompressed
 from climseg.store.packing import STORED_TYPES
 from climseg.store.writer import write_store
-from climseg.synthetic import write_files
 
 
 def run(configuration: DictConfig) -> dict[str, Any]:
@@ -30,14 +29,9 @@ def run(configuration: DictConfig) -> dict[str, Any]:
     options = _options(configuration)
     lat, lon = global_grid(configuration.grid)
     times = list(xr.date_range("2001-01-01", periods=configuration.steps, freq="6h"))
-    if configuration.folder is not None:
-        Path(str(configuration.folder)).mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="climseg-", dir=configuration.folder) as scratch:
-        files = Path(str(configuration.folder or scratch))
-        with progress_bar("making time steps") as progress:
-            paths = write_files(files, times, lat, lon, per="step", progress=progress)
+    with made_files(configuration.folder, times, lat, lon, per="step") as (paths, scratch):
         opened = partial(hydra.utils.instantiate(configuration.source), [str(path) for path in paths])
-        stores: dict[str, Path] = {dtype: Path(scratch) / dtype for dtype in STORED_TYPES}
+        stores: dict[str, Path] = {dtype: scratch / dtype for dtype in STORED_TYPES}
         with progress_bar("making stores") as progress:
             for number, dtype in enumerate(STORED_TYPES):
                 progress(number, len(STORED_TYPES))
@@ -46,7 +40,7 @@ def run(configuration: DictConfig) -> dict[str, Any]:
                 splits = ["train"] * len(times)
                 write_store(ds, ds[LABELS], stores[dtype], channels=channels, splits=splits, request={}, dtype=dtype)
             progress(len(STORED_TYPES), len(STORED_TYPES))
-        netcdf = write_uncompressed(paths, Path(scratch) / "netcdf")
+        netcdf = write_uncompressed(paths, scratch / "netcdf")
         with progress_bar("measuring") as progress:
             found = compare_readings(netcdf, stores, repeats=configuration.repeats, progress=progress, **options)
     figures = {

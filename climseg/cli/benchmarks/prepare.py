@@ -1,9 +1,7 @@
 """``what=prepare``: preparing a store beside copying the same bytes."""
 
 from functools import partial
-from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import hydra
@@ -13,13 +11,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from climseg.cli.benchmarks.files import made_files
 from climseg.cli.benchmarks.grid import global_grid
 from climseg.cli.progress import progress_bar
 from climseg.cluster import local
 from climseg.errors import InputError
 from climseg.sources.netcdf import files_kept_open
 from climseg.store.benchmark import compare_with_copying
-from climseg.synthetic import write_files
 
 
 def run(configuration: DictConfig) -> dict[str, Any]:
@@ -31,22 +29,19 @@ def run(configuration: DictConfig) -> dict[str, Any]:
         raise InputError(f"per={configuration.per}: expected step or month.")
     lat, lon = global_grid(configuration.grid)
     times = list(xr.date_range("2001-01-01", periods=configuration.steps, freq="6h"))
-    if configuration.folder is not None:
-        Path(str(configuration.folder)).mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="climseg-", dir=configuration.folder) as scratch:
-        files = Path(str(configuration.folder or scratch))
-        with progress_bar("making time steps") as progress:
-            paths = write_files(files, times, lat, lon, per=configuration.per, progress=progress)
-        with progress_bar("measuring") as progress:
-            found = compare_with_copying(
-                paths,
-                partial(hydra.utils.instantiate(configuration.source), [str(path) for path in paths]),
-                Path(scratch),
-                repeats=configuration.repeats,
-                cluster=partial(local, configuration.workers),
-                reading=files_kept_open,
-                progress=progress,
-            )
+    with (
+        made_files(configuration.folder, times, lat, lon, per=configuration.per) as (paths, scratch),
+        progress_bar("measuring") as progress,
+    ):
+        found = compare_with_copying(
+            paths,
+            partial(hydra.utils.instantiate(configuration.source), [str(path) for path in paths]),
+            scratch,
+            repeats=configuration.repeats,
+            cluster=partial(local, configuration.workers),
+            reading=files_kept_open,
+            progress=progress,
+        )
     figures = {
         "steps": configuration.steps,
         "grid": [lat.size, lon.size],
